@@ -5,6 +5,7 @@ own code are `AssertionError`s and never reach for these. Checked by `tests/` (t
 
     StoreError                anything below
     ├── NoStore               there is no store at this path
+    ├── StoreExists           a store is there already, creation would destroy it
     ├── NotAStore             something else is in the way at this path
     ├── WrongGeometry         the store was made with other sizes
     ├── FormatTooNew          made by a later version of the format
@@ -31,6 +32,10 @@ class StoreError(Exception):
 
 class NoStore(StoreError):
     """No store at this path: nothing was ever completed there."""
+
+
+class StoreExists(StoreError):
+    """A store is there already; creating one would destroy it."""
 
 
 class NotAStore(StoreError):

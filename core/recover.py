@@ -21,7 +21,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from .cells import FREE, KEPT, MARKED, MY_SLOT, MY_TAG, ROOT, SEQUENCE, STATUS
-from .rules import DONE, NO_SLOT, NO_TAG, mask_of_slot, newer_candidate, next_sequence, sequence_of, slot_of, word_of_slot
+from .rules import (
+    DONE,
+    NO_SLOT,
+    NO_TAG,
+    mask_of_slot,
+    newer_candidate,
+    next_sequence,
+    sequence_of,
+    slot_of,
+    word_of_slot,
+)
 from .steps import (
     PERSIST_EMPTY_RECORD,
     PERSIST_PAYLOAD,
@@ -69,7 +79,9 @@ def survey(mine: Any, tags: Any, verdict: Any, slot_count: int) -> Iterator[int]
     yield STEP
 
 
-def make_ready(cells: Any, mine: Any, tags: Any, verdict: Any, slot_count: int, keep: int, one_persist: int) -> Iterator[int]:
+def make_ready(
+    cells: Any, mine: Any, tags: Any, verdict: Any, slot_count: int, keep: int, one_persist: int
+) -> Iterator[int]:
     """Make durable what `survey` found and fill `cells` for savers. Stops early, status not DONE, when a step fails.
 
     Only after this may a slot be handed out. Runs alone: no saver exists yet, so `cells` are written plainly.

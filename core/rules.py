@@ -143,7 +143,8 @@ def word_of_slot(slot: int) -> int:
 @rule
 def mask_of_slot(slot: int) -> int:
     """The bit of this slot within its word."""
-    return 2 ** (slot % SLOTS_PER_WORD)
+    mask: int = 2 ** (slot % SLOTS_PER_WORD)
+    return mask
 
 
 @rule

@@ -1,0 +1,52 @@
+"""Interpreter exit: saves in flight are waited for, and a failure is not lost with the process (promise `loud`).
+
+A store left open at exit is closed here. When one of its saves failed, the reason goes to standard error and the exit
+status is 1: Python offers no way to change the status from an exit handler but `os._exit`, so output is written out
+first and handlers registered before this module was imported do not run. `os._exit` called by the user skips all this;
+then the promises for a process crash hold.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+import weakref
+from typing import Protocol
+
+from .errors import SaveFailed
+
+
+class Closable(Protocol):
+    """Something to close at exit."""
+
+    def close(self) -> None:
+        """Wait, report, give everything back."""
+
+
+_open: weakref.WeakSet[Closable] = weakref.WeakSet()
+
+
+def watch(store: Closable) -> None:
+    """Close this at interpreter exit, if it is still open then."""
+    _open.add(store)
+
+
+def forget(store: Closable) -> None:
+    """It was closed in good order."""
+    _open.discard(store)
+
+
+@atexit.register
+def _close_what_is_open() -> None:
+    failed = False
+    for store in list(_open):
+        try:
+            store.close()
+        except SaveFailed as error:
+            print(f"lastgood: {error}", file=sys.stderr)
+            failed = True
+    if failed:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(1)

@@ -1,0 +1,128 @@
+"""`inspect` and `verify` on the command line, with the standard library alone so that a copied core has them too.
+
+    inspect PATH   what a store is and holds, from its records only
+    verify PATH    reads every byte; exit status 1 when anything kept is damaged
+
+Both open read-only, so they may be used beside a running writer. `--json` prints one object and nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from typing import Any
+
+from .errors import NothingUsable, StoreError
+from .layout import LOCK
+from .lock import writer_alive
+from .reader import SlotReport
+from .record import Record
+from .store import Store
+
+INSPECT_HELP = "what a store is and holds, from its records only"
+VERIFY_HELP = "read every byte of a store; exit status 1 when anything kept is damaged"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The arguments that both commands take."""
+    parser.add_argument("path", help="the store's directory")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def record_facts(record: Record) -> dict[str, Any]:
+    """A record as plain values."""
+    return {
+        "step": record.step,
+        "sequence": record.sequence,
+        "slot": record.slot,
+        "bytes": record.payload_bytes,
+        "saved_at": record.saved_at,
+        "run": record.run.hex(),
+        "meta": record.meta.hex(),
+    }
+
+
+def store_facts(store: Store) -> dict[str, Any]:
+    """A store as plain values."""
+    return {
+        "path": store.path,
+        "slot_bytes": store.slot_bytes,
+        "in_flight": store.in_flight,
+        "keep": store.keep,
+        "total_bytes": store.total_bytes,
+        "device": store.device,
+        "acknowledged": store.marked,
+        "writer": writer_alive(f"{store.path}/{LOCK}"),
+        "checkpoints": [record_facts(record) for record in store.records()],
+        "passed_over": list(store.passed_over),
+    }
+
+
+def run_inspect(arguments: argparse.Namespace) -> int:
+    """Print what the store holds."""
+    with Store.open(arguments.path, read_only=True) as store:
+        facts = store_facts(store)
+    if arguments.json:
+        print(json.dumps(facts))
+        return 0
+    print(f"{facts['path']}: {facts['in_flight']} saves in flight, keeps {facts['keep']}, {facts['total_bytes']:,} bytes")
+    print(f"  slots of {facts['slot_bytes']:,} bytes; device {facts['device']}")
+    print("  a writer is at work" if facts["writer"] else "  no writer is at work")
+    for checkpoint in facts["checkpoints"]:
+        age = time.time() - checkpoint["saved_at"]
+        print(
+            f"  step {checkpoint['step']:>8}  sequence {checkpoint['sequence']:>6}  slot {checkpoint['slot']:>3}"
+            f"  {checkpoint['bytes']:>14,} bytes  {age:,.0f} s old  run {checkpoint['run'][:8]}"
+        )
+    if not facts["checkpoints"]:
+        print("  no checkpoint" + (", though one was acknowledged once" if facts["acknowledged"] else " yet"))
+    for line in facts["passed_over"]:
+        print(f"  passed over: {line}")
+    return 0
+
+
+def run_verify(arguments: argparse.Namespace) -> int:
+    """Read everything, print a line a slot."""
+    with Store.open(arguments.path, read_only=True) as store:
+        reports = store.verify()
+        marked = store.marked
+    whole = [report for report in reports if report.state == "whole"]
+    damaged = [report for report in reports if report.state == "damaged"]
+    good = not damaged and (bool(whole) or not marked)
+    if arguments.json:
+        slots = [
+            {"slot": report.slot, "state": report.state, "detail": report.detail, **_step(report)} for report in reports
+        ]
+        print(json.dumps({"ok": good, "whole": len(whole), "damaged": len(damaged), "slots": slots}))
+    else:
+        for report in reports:
+            step = f"step {report.record.step}" if report.record is not None else ""
+            print(f"slot {report.slot:>4}  {report.state:<9} {step:<14} {report.detail}".rstrip())
+        print(f"{len(whole)} whole, {len(damaged)} damaged" + ("" if good else ": not good"))
+    return 0 if good else 1
+
+
+def _step(report: SlotReport) -> dict[str, int]:
+    return {"step": report.record.step} if report.record is not None else {}
+
+
+def main(argv: list[str] | None = None, program: str = "python -m lastgood.core") -> int:
+    """Run one command; errors are one line on standard error, exit status 2."""
+    parser = argparse.ArgumentParser(prog=program, description="Look into a store of checkpoints.")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, text, run in (("inspect", INSPECT_HELP, run_inspect), ("verify", VERIFY_HELP, run_verify)):
+        command = commands.add_parser(name, help=text, description=text)
+        add_arguments(command)
+        command.set_defaults(run=run)
+    arguments = parser.parse_args(argv)
+    try:
+        status: int = arguments.run(arguments)
+    except NothingUsable as error:
+        print(f"lastgood: {error}", file=sys.stderr)
+        return 1
+    except (StoreError, OSError) as error:
+        print(f"lastgood: {error}", file=sys.stderr)
+        return 2
+    return status

@@ -1,0 +1,123 @@
+"""Making the files of a new store, and opening those of an old one.
+
+Creation reserves every byte the store will ever take, makes files and names durable, and renames the header into place
+last: before that instant there is no store, after it there is a whole one. A creation that fails leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+import errno
+
+from .device import Device
+from .directory import Directory
+from .errors import NoStore, NotAStore, StoreExists
+from .layout import HEADER, LOCK, Layout, decode_header, encode_header, slot_name
+from .lock import WriterLock
+
+
+def create_files(directory: Directory, layout: Layout) -> WriterLock:
+    """Make a store in `directory` and return the writer's lock on it.
+
+    Raises StoreExists, NotAStore (other files are there), StoreInUse, or OSError; ENOSPC says the bytes needed.
+    """
+    made = directory.make()
+    lock: WriterLock | None = None
+    try:
+        if HEADER in directory.names():
+            raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
+        lock = WriterLock(directory.join(LOCK), directory.path)
+        leftovers = {LOCK, f"{HEADER}.new", *(slot_name(slot) for slot in range(4096))}
+        strangers = [name for name in directory.names() if name not in leftovers]
+        if HEADER in strangers:
+            raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
+        if strangers:
+            raise NotAStore(f"{directory.path} holds other files ({strangers[0]}, ...): give an empty directory")
+        _fill(directory, layout)
+    except BaseException:
+        if lock is not None:
+            lock.release()
+            _remove_leftovers(directory)
+        directory.unmake(made)
+        raise
+    return lock
+
+
+def _fill(directory: Directory, layout: Layout) -> None:
+    for name in directory.names():
+        if name != LOCK:
+            directory.remove(name)
+    try:
+        for slot in range(layout.slot_count):
+            device = directory.open(slot_name(slot), create=True)
+            try:
+                device.allocate(layout.file_bytes)
+                device.persist()
+            finally:
+                device.close()
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            error.strerror = (
+                f"{error.strerror}: this store needs {layout.total_bytes:,} bytes"
+                f" ({layout.slot_count} slots of {layout.file_bytes:,})"
+            )
+        raise
+    directory.persist()
+    directory.publish(HEADER, encode_header(layout).tobytes())
+
+
+def _remove_leftovers(directory: Directory) -> None:
+    """Undo a creation; a store whose header is in place is never touched."""
+    if HEADER not in directory.names():
+        for name in directory.names():
+            if name.startswith("slot-") or name in (LOCK, f"{HEADER}.new"):
+                directory.remove(name)
+
+
+def read_header(directory: Directory) -> tuple[Layout, bool]:
+    """The layout of the store in `directory` and whether it is marked. Raises NoStore, NotAStore, Damaged, FormatTooNew."""
+    directory.require()
+    try:
+        image = directory.read_small(HEADER)
+    except FileNotFoundError:
+        if any(name.startswith("slot-") for name in directory.names()):
+            raise NoStore(f"no store at {directory.path}: its creation was never completed") from None
+        if directory.names():
+            raise NotAStore(f"{directory.path} is a directory without a store in it (no file `{HEADER}`)") from None
+        raise NoStore(f"no store at {directory.path}: the directory is empty") from None
+    return decode_header(image, directory.path)
+
+
+def open_slots(directory: Directory, layout: Layout, *, writable: bool) -> list[Device | None]:
+    """Every slot file, None where it is missing."""
+    devices: list[Device | None] = []
+    try:
+        for slot in range(layout.slot_count):
+            try:
+                devices.append(directory.open(slot_name(slot), writable=writable))
+            except FileNotFoundError:
+                devices.append(None)
+    except BaseException:
+        close_all(devices)
+        raise
+    return devices
+
+
+def make_missing(directory: Directory, layout: Layout, devices: list[Device | None]) -> list[Device]:
+    """Create the slot files that are missing, durably, so that a writer has all its slots (promise `no-leak`)."""
+    complete: list[Device] = []
+    for slot, device in enumerate(devices):
+        if device is None:
+            device = directory.open(slot_name(slot), create=True)
+            devices[slot] = device
+            device.allocate(layout.file_bytes)
+            device.persist()
+            directory.persist()
+        complete.append(device)
+    return complete
+
+
+def close_all(devices: list[Device | None]) -> None:
+    """Close what is open."""
+    for device in devices:
+        if device is not None:
+            device.close()

@@ -1,0 +1,141 @@
+"""A store's directory on a file system: its files by name, durable names, and the choice of device. Trusted: POSIX.
+
+N1 names-last       a name is durable once `persist` returned; `publish` makes a whole file appear under its name or not
+N2 mode-as-open     files and directories get the mode and group that a plain open or mkdir would give
+N3 told-apart       a file system that cannot persist directories (EINVAL, ENOTSUP) is not a disk that failed (EIO)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+
+import numpy as np
+
+from .device import Device, aligned_buffer
+from .errors import NoStore, NotAStore, StoreError
+from .files import BufferedFile, DirectFile
+from .rules import PAGE_BYTES
+
+DEVICES = ("auto", "direct", "buffered")
+_CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+class Directory:
+    """One directory of files, each reached as a Device of one kind."""
+
+    def __init__(self, path: str | os.PathLike[str], device: str = "auto") -> None:
+        """Name the directory; nothing is touched yet. `device` is "auto", "direct" or "buffered"."""
+        self.path = os.path.abspath(os.fspath(path))
+        if device not in DEVICES:
+            raise StoreError(f"device={device!r}: choose one of {', '.join(DEVICES)}")
+        self._wanted = device
+        self.device_kind = "buffered"
+        self.device_reason = "not chosen yet"
+
+    def join(self, name: str) -> str:
+        """The path of a file."""
+        return os.path.join(self.path, name)
+
+    def make(self) -> list[str]:
+        """Create the directory (and its parents) where missing, durably; returns those that were made."""
+        missing = []
+        path = self.path
+        while not os.path.lexists(path):
+            missing.append(path)
+            path = os.path.dirname(path)
+        if not os.path.isdir(path):
+            raise NotAStore(f"{path} is a file; a store is a directory: give another path")
+        for path in reversed(missing):
+            os.makedirs(path, exist_ok=True)
+            persist_directory(os.path.dirname(path))
+        return missing
+
+    def unmake(self, made: list[str]) -> None:
+        """Remove the directories that `make` made, as far as they are empty."""
+        for path in made:
+            try:
+                os.rmdir(path)
+            except OSError:
+                return
+
+    def require(self) -> None:
+        """Raise NoStore or NotAStore, in one line, when there is no directory here."""
+        if not os.path.lexists(self.path):
+            raise NoStore(f"no store at {self.path}: the path does not exist")
+        if not os.path.isdir(self.path):
+            raise NotAStore(f"{self.path} is a file; a store is a directory: give another path")
+
+    def names(self) -> list[str]:
+        """Files in the directory."""
+        return sorted(os.listdir(self.path))
+
+    def read_small(self, name: str) -> bytes:
+        """All bytes of a small file."""
+        with open(self.join(name), "rb") as file:
+            return file.read()
+
+    def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:
+        """One file, on the device kind that was chosen."""
+        kind = DirectFile if self.device_kind == "direct" else BufferedFile
+        return kind(self.join(name), create=create, writable=writable)
+
+    def publish(self, name: str, content: bytes) -> None:
+        """Make a whole file appear under `name`, durably: write aside, persist, rename, persist the directory."""
+        aside = f"{name}.new"
+        self.remove(aside)
+        device = BufferedFile(self.join(aside), create=True)
+        try:
+            device.write(0, np.frombuffer(content, np.uint8))
+            device.persist()
+        finally:
+            device.close()
+        os.rename(self.join(aside), self.join(name))
+        self.persist()
+
+    def remove(self, name: str) -> None:
+        """Remove a file if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.join(name))
+
+    def persist(self) -> None:
+        """Make the names in this directory durable."""
+        persist_directory(self.path)
+
+    def choose_device(self, probe: str, *, writable: bool) -> None:
+        """Decide between O_DIRECT and the page cache by trying O_DIRECT on the file `probe`, and say why."""
+        if self._wanted == "buffered":
+            self.device_kind, self.device_reason = "buffered", "asked for"
+            return
+        try:
+            device = DirectFile(self.join(probe), writable=writable)
+            try:
+                device.read(0, aligned_buffer(PAGE_BYTES))
+            finally:
+                device.close()
+        except OSError as error:
+            if error.errno not in _CANNOT:
+                raise
+            if self._wanted == "direct":
+                raise StoreError(
+                    f"device='direct' at {self.path}: this file system refuses O_DIRECT ({error.strerror});"
+                    " use device='auto' or 'buffered'"
+                ) from error
+            self.device_kind, self.device_reason = "buffered", f"O_DIRECT refused here: {error.strerror}"
+        else:
+            self.device_kind = "direct"
+            self.device_reason = "asked for" if self._wanted == "direct" else "O_DIRECT works here"
+
+
+def persist_directory(path: str) -> None:
+    """fsync a directory. Raises OSError with the path, except where the file system has no such thing."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in _CANNOT:
+            error.filename = path
+            raise
+    finally:
+        os.close(descriptor)

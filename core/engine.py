@@ -1,0 +1,181 @@
+"""What the saves of one open store share: cells, slot files, staging memory, writer threads, admission.
+
+E1 admitted-first   at most `in_flight` saves hold a permit, and a permit is given back only after the save's slot is, so
+                    a save that was admitted always finds a slot (promise `no-reuse` needs no waiting inside the program)
+E2 told-once        every failed save waits in `failures` until the next save, or close, has told of it (promise `loud`)
+
+Admission, like waiting for staging memory, puts the caller to sleep until the device has caught up; that, and only that,
+is what its lock is for. From begin to publish a save takes no lock of ours.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+
+from .arena import Arena
+from .atomics import load
+from .cells import KEPT, ROOT, new_cells
+from .device import Device, aligned_buffer
+from .flight import Flight, encoded
+from .layout import MARK_OFFSET, Layout, encode_mark
+from .options import Options
+from .record import Record
+from .rules import FAILED, NO_TAG, SKIPPED, sequence_of, slot_of, words_for
+from .statistics import Counters
+from .ticket import Ticket
+from .writers import Writers
+
+
+class Engine:
+    """The moving parts behind a writable store."""
+
+    def __init__(self, layout: Layout, header: Device, devices: list[Device], run: bytes, options: Options) -> None:
+        """Take over open devices; nothing is written yet."""
+        self.layout = layout
+        self.run = run
+        self.cells = new_cells()
+        self.words = words_for(layout.slot_count)
+        self.records: list[Record | None] = [None] * layout.slot_count
+        self.arena = Arena(layout.chunk_bytes, options.buffer_count(layout))
+        self.writers = Writers(options.writers, layout.store.hex()[:8])
+        self.failures: deque[Ticket] = deque()
+        self.counters = Counters()
+        self._overload = options.overload
+        self._header = header
+        self._devices = devices
+        self._areas = [aligned_buffer(layout.area_bytes) for _ in devices]
+        self._mark_page = aligned_buffer(MARK_OFFSET)
+        self._flights: list[Flight] = []
+        self._places_taken = 0
+        self._landed = threading.Condition(threading.Lock())
+
+    # --- a save's way in and out -------------------------------------------------------------------------------------
+
+    def admit(self, step: int, meta: bytes, payload_bytes: int) -> Flight | None:
+        """A flight that holds a permit, waiting as the overload policy says; None when the policy refuses this save."""
+        began = time.perf_counter()
+        ticket = Ticket(step, self.newest)
+        flight = Flight(self, ticket, meta)
+        with self._landed:
+            while self._is_full(payload_bytes):
+                if self._overload == "skip":
+                    return None
+                if self._overload == "replace":
+                    if not self._make_room():
+                        return None
+                else:
+                    self._landed.wait()
+            self._places_taken += 1
+            self._flights.append(flight)
+        self.counters.add_blocked(time.perf_counter() - began)
+        return flight
+
+    def _make_room(self) -> bool:
+        """Let the youngest save that has not begun to write give way; False when there is none. Holds the lock."""
+        gives_way = [other for other in self._flights if other.is_open and not other.has_written]
+        leaving = [other for other in self._flights if not other.is_open]
+        if gives_way:
+            self._landed.release()  # its way out goes through `finished`
+            gives_way[-1].refuse()
+            self._landed.acquire()
+        elif leaving:
+            self._landed.wait()
+        return bool(gives_way or leaving)
+
+    def _is_full(self, payload_bytes: int) -> bool:
+        if self._places_taken == self.layout.in_flight:
+            return True
+        return self._overload != "block" and self.arena.free_bytes < min(payload_bytes, self.arena.total_bytes)
+
+    def finished(self, flight: Flight, outcome: int) -> None:
+        """A flight has ended: its slot is back or published, so its permit may go to the next (E1)."""
+        if outcome == FAILED:
+            self.failures.append(flight.ticket)
+        self.counters.count(outcome)
+        with self._landed:
+            self._flights.remove(flight)
+            self._places_taken -= 1
+            flight.ticket.end(outcome, flight.error)
+            self._landed.notify_all()
+
+    def skip(self, step: int) -> Ticket:
+        """A ticket of a save that the policy refused."""
+        ticket = Ticket(step, self.newest)
+        ticket.end(SKIPPED, None)
+        self.counters.count(SKIPPED)
+        return ticket
+
+    def wait_all(self) -> None:
+        """Wait until no save is in flight."""
+        with self._landed:
+            while self._flights:
+                self._landed.wait()
+
+    def newest(self) -> Record | None:
+        """The newest published record."""
+        while True:
+            tag = load(self.cells, ROOT)
+            if tag == NO_TAG:
+                return None
+            record = self.records[slot_of(tag)]
+            if record is not None and record.sequence == sequence_of(tag):
+                return record
+            # The slot was displaced and used again between the two reads: look again.
+
+    def kept(self) -> list[Record]:
+        """The records that the cells name, newest first."""
+        records = []
+        for cell in (ROOT, *range(KEPT, KEPT + self.layout.keep - 1)):
+            tag = load(self.cells, cell)
+            record = self.records[slot_of(tag)] if tag != NO_TAG else None
+            if record is not None and record.sequence == sequence_of(tag):
+                records.append(record)
+        return sorted(records, key=lambda record: -record.sequence)
+
+    # --- what the flights' programs ask for --------------------------------------------------------------------------
+
+    def device(self, slot: int) -> Device:
+        """The file of a slot."""
+        return self._devices[slot]
+
+    def prepare_slot(self, slot: int) -> None:
+        """Give an acquired slot its full room; it may be missing or short after damage or growth."""
+        device = self._devices[slot]
+        if device.size() < self.layout.file_bytes:
+            device.allocate(self.layout.file_bytes)
+            device.persist()
+
+    def write_record(self, record: Record) -> None:
+        """Write a slot's record area and remember the record."""
+        self._devices[record.slot].write(0, encoded(record, self._areas[record.slot]))
+        self.records[record.slot] = record
+
+    def write_empty_record(self, slot: int) -> None:
+        """Overwrite a slot's record area with zeros."""
+        self._areas[slot][:] = 0
+        self._devices[slot].write(0, self._areas[slot])
+        self.records[slot] = None
+
+    def write_mark(self) -> None:
+        """Write "something was acknowledged" into the header. Several savers may do it at once: the bytes are the same."""
+        self._mark_page[:] = encode_mark(self.layout)
+        self._header.write(MARK_OFFSET, self._mark_page)
+
+    def persist_mark(self) -> None:
+        """Make the mark durable."""
+        self._header.persist()
+
+    def count_written(self, count: int) -> None:
+        """Account for payload bytes handed to a device."""
+        self.counters.add_written(count)
+
+    def close(self) -> None:
+        """Wait for what is in flight, then end threads and close files."""
+        self.wait_all()
+        try:
+            self.writers.close()
+        finally:
+            for device in [*self._devices, self._header]:
+                device.close()

@@ -1,0 +1,137 @@
+"""Devices on real files: `DirectFile` past the page cache, `BufferedFile` through it. Trusted: the kernel's promises.
+
+`DirectFile` writes aligned buffers with O_DIRECT into preallocated blocks and persists with fdatasync. The page cache,
+not the disk, is what limits buffered writing, so this is the default wherever the file system allows it.
+
+`BufferedFile` is for file systems without O_DIRECT. It starts writing back as it goes (`sync_file_range`; that call
+promises nothing) so that the fdatasync at the end has little left to do.
+
+Both follow the device rules D1–D4. EINTR is retried by the interpreter (PEP 475). Every OSError carries the path.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .device import aligned_buffer, is_aligned
+from .rules import align_up
+
+_SYNC_FILE_RANGE_WRITE = 2
+
+
+def _start_write_back() -> Any:
+    function = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range", None)
+    if function is not None:
+        function.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
+    return function
+
+
+_sync_file_range = _start_write_back()
+
+
+class BufferedFile:
+    """A file through the page cache."""
+
+    flags = 0
+
+    def __init__(self, path: str, *, create: bool = False, writable: bool = True) -> None:
+        """Open `path`; with `create` it must not exist. Files get the mode a plain `open` would give."""
+        self.path = path
+        access = os.O_RDWR if writable else os.O_RDONLY
+        extra = os.O_CREAT | os.O_EXCL if create else 0
+        self._descriptor = os.open(path, access | extra | os.O_CLOEXEC | self.flags, 0o666)
+
+    def write(self, offset: int, data: NDArray[np.uint8]) -> None:
+        """See Device."""
+        self._transfer(offset, data)
+        if _sync_file_range is not None:
+            _sync_file_range(self._descriptor, offset, data.size, _SYNC_FILE_RANGE_WRITE)
+
+    def _transfer(self, offset: int, data: NDArray[np.uint8]) -> None:
+        view = data.data
+        done = 0
+        while done < len(view):
+            try:
+                count = os.pwrite(self._descriptor, view[done:], offset + done)
+            except OSError as error:
+                error.filename = self.path
+                raise
+            if count == 0:
+                raise OSError(errno.EIO, "the device took no bytes", self.path)
+            done += count
+
+    def persist(self) -> None:
+        """See Device. A second call after a failure proves nothing: the kernel has marked the pages clean."""
+        try:
+            os.fdatasync(self._descriptor)
+        except OSError as error:
+            error.filename = self.path
+            raise
+
+    def read(self, offset: int, into: NDArray[np.uint8]) -> None:
+        """See Device."""
+        view = into.data
+        done = 0
+        while done < len(view):
+            try:
+                count = os.preadv(self._descriptor, [view[done:]], offset + done)
+            except OSError as error:
+                error.filename = self.path
+                raise
+            done += count
+            if done < len(view) and (count == 0 or offset + done >= self.size()):
+                raise EOFError(f"{self.path} ends at byte {offset + done}, {len(view) - done} bytes early")
+
+    def size(self) -> int:
+        """See Device."""
+        return os.fstat(self._descriptor).st_size
+
+    def allocate(self, length: int) -> None:
+        """See Device."""
+        try:
+            try:
+                os.posix_fallocate(self._descriptor, 0, length)
+            except OSError as error:
+                if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+                    raise
+                self._fill(length)  # a file system without fallocate: only written bytes are reserved
+        except OSError as error:
+            error.filename = self.path
+            raise
+
+    def _fill(self, length: int) -> None:
+        zeros = aligned_buffer(align_up(1 << 20))
+        for offset in range(self.size(), length, zeros.size):
+            self._transfer(offset, zeros[: min(zeros.size, length - offset)])
+
+    def close(self) -> None:
+        """See Device."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class DirectFile(BufferedFile):
+    """A file past the page cache; memory, offsets and lengths in whole pages."""
+
+    flags = getattr(os, "O_DIRECT", 0)
+
+    def write(self, offset: int, data: NDArray[np.uint8]) -> None:
+        """See Device."""
+        assert is_aligned(data), "O_DIRECT needs memory and lengths in whole pages"
+        self._transfer(offset, data)
+
+    def read(self, offset: int, into: NDArray[np.uint8]) -> None:
+        """See Device. Memory that is not aligned is filled by way of an aligned copy."""
+        if is_aligned(into):
+            super().read(offset, into)
+            return
+        bounce = aligned_buffer(align_up(into.size))
+        super().read(offset, bounce)
+        into[:] = bounce[: into.size]

@@ -1,0 +1,182 @@
+"""The sizes of a store and its header file. Checked by round-trip and damage tests.
+
+    store/                    a directory
+    ├── header                what follows; renamed into place last, so its presence is the store's
+    ├── lock                  held by the writer; says who it is
+    ├── slot-0000             record area, then room for one payload, both in whole pages
+    ├── ...
+    └── slot-0005             in_flight + keep of them
+
+    header, page 0            offset  bytes  field (little-endian)
+                                   0      8  magic "LASTGOOD"
+                                   8      4  format version
+                                  12      4  number of slots
+                                  16     16  store id
+                                  32      8  bytes of payload a slot has room for
+                                  40      8  bytes of a chunk
+                                  48      4  bytes of meta a record has room for
+                                  52      4  saves in flight
+                                  56      4  checkpoints to keep
+                                  60      4  persists a save makes: 2, or 1
+                                  64      8  nanoseconds since 1970 when it was created
+                                  72      4  CRC32C of the bytes before
+    header, page 1            the mark: zeros, or magic "LGMARKED", store id, CRC32C of both
+
+The mark is persisted before the first acknowledgement. It tells a store that never acknowledged anything (a fresh start
+is right) from one that has lost everything (an error).
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .cells import IN_FLIGHT_LIMIT, KEEP_LIMIT
+from .digest import DIGEST_BYTES, digest
+from .errors import Damaged, FormatTooNew, NotAStore, WrongGeometry
+from .record import FIXED_BYTES, FORMAT_VERSION
+from .rules import PAGE_BYTES, align_up, chunk_count, record_area_bytes, slot_file_bytes
+
+HEADER = "header"
+LOCK = "lock"
+MAGIC = b"LASTGOOD"
+MARK_MAGIC = b"LGMARKED"
+FIXED = struct.Struct("<8sII16sQQIIIIQ")
+HEADER_BYTES = 2 * PAGE_BYTES
+MARK_OFFSET = PAGE_BYTES
+
+
+def slot_name(slot: int) -> str:
+    """The file of a slot."""
+    return f"slot-{slot:04d}"
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a store was created with. Sizes in bytes."""
+
+    store: bytes
+    slot_bytes: int
+    chunk_bytes: int
+    meta_bytes: int
+    in_flight: int
+    keep: int
+    persists: int
+    created_at_ns: int
+
+    @property
+    def slot_count(self) -> int:
+        """Slots: one for each save in flight and each checkpoint kept."""
+        return self.in_flight + self.keep
+
+    @property
+    def area_bytes(self) -> int:
+        """The record area in front of each payload."""
+        chunks = chunk_count(self.slot_bytes, self.chunk_bytes)
+        return record_area_bytes(FIXED_BYTES, DIGEST_BYTES, self.meta_bytes, chunks)
+
+    @property
+    def file_bytes(self) -> int:
+        """Size of one slot file."""
+        return slot_file_bytes(self.area_bytes, self.slot_bytes)
+
+    @property
+    def total_bytes(self) -> int:
+        """Everything the store takes on its file system."""
+        return HEADER_BYTES + self.slot_count * self.file_bytes
+
+    def check(self) -> None:
+        """Raise WrongGeometry, in one line, for sizes that no store can have."""
+        if not 1 <= self.in_flight <= IN_FLIGHT_LIMIT:
+            raise WrongGeometry(f"in_flight={self.in_flight}: give 1 to {IN_FLIGHT_LIMIT}")
+        if not 1 <= self.keep <= KEEP_LIMIT:
+            raise WrongGeometry(f"keep={self.keep}: give 1 to {KEEP_LIMIT}; the newest checkpoint is always kept")
+        if not 1 <= self.slot_bytes < 2**62:
+            raise WrongGeometry(f"slot_bytes={self.slot_bytes}: give the size of the largest checkpoint, at least 1")
+        if self.chunk_bytes < PAGE_BYTES or self.chunk_bytes % PAGE_BYTES or self.chunk_bytes > 2**30:
+            raise WrongGeometry(f"chunk_bytes={self.chunk_bytes}: give a multiple of {PAGE_BYTES}, at most 1 GiB")
+        if not 0 <= self.meta_bytes <= 2**20:
+            raise WrongGeometry(f"meta_bytes={self.meta_bytes}: give 0 to 1 MiB; larger things belong in the payload")
+        if self.persists not in (1, 2):
+            raise WrongGeometry(f"persists={self.persists}: give 1 or 2")
+
+
+def sealed(body: bytes) -> bytes:
+    """The bytes followed by their CRC32C."""
+    return body + struct.pack("<I", digest(np.frombuffer(body, np.uint8)))
+
+
+def encode_header(layout: Layout) -> NDArray[np.uint8]:
+    """A header of an unmarked store: two pages."""
+    body = FIXED.pack(
+        MAGIC,
+        FORMAT_VERSION,
+        layout.slot_count,
+        layout.store,
+        layout.slot_bytes,
+        layout.chunk_bytes,
+        layout.meta_bytes,
+        layout.in_flight,
+        layout.keep,
+        layout.persists,
+        layout.created_at_ns,
+    )
+    image = np.zeros(HEADER_BYTES, np.uint8)
+    image[: len(body) + 4] = np.frombuffer(sealed(body), np.uint8)
+    return image
+
+
+def encode_mark(layout: Layout) -> NDArray[np.uint8]:
+    """The header's second page in a store that has acknowledged a save."""
+    page = np.zeros(PAGE_BYTES, np.uint8)
+    mark = sealed(MARK_MAGIC + layout.store)
+    page[: len(mark)] = np.frombuffer(mark, np.uint8)
+    return page
+
+
+def decode_header(image: bytes, path: str) -> tuple[Layout, bool]:
+    """The layout, and whether the store has ever acknowledged a save.
+
+    Raises NotAStore for other bytes, Damaged for a header that fails its digest, FormatTooNew for a later version.
+    """
+    if image[:8] != MAGIC:
+        raise NotAStore(f"{path} is not a lastgood store: its header begins with other bytes")
+    (version,) = struct.unpack_from("<I", image, 8)
+    if version > FORMAT_VERSION:
+        raise FormatTooNew(
+            f"{path} is a store of format {version}, this version reads up to {FORMAT_VERSION}: update lastgood"
+        )
+    end = FIXED.size + 4
+    if len(image) < HEADER_BYTES or image[:end] != sealed(image[: FIXED.size]):
+        raise Damaged(f"{path}: the header is damaged (its digest is wrong); restore the file `{HEADER}` from a copy")
+    _, _, slots, store, slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists, created = FIXED.unpack(
+        image[: FIXED.size]
+    )
+    layout = Layout(store, slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists, created)
+    assert slots == layout.slot_count
+    mark = image[MARK_OFFSET : MARK_OFFSET + len(MARK_MAGIC) + len(store) + 4]
+    # A mark torn by a power loss was never followed by an acknowledgement; a damaged one must not hide a loss: anything
+    # but zeros counts as marked.
+    return layout, any(mark)
+
+
+def new_layout(
+    store: bytes,
+    *,
+    slot_bytes: int,
+    chunk_bytes: int,
+    meta_bytes: int,
+    in_flight: int,
+    keep: int,
+    persists: int,
+    now_ns: int,
+) -> Layout:
+    """A checked layout; a chunk is never larger than a slot."""
+    layout = Layout(
+        store, slot_bytes, min(chunk_bytes, align_up(max(slot_bytes, 1))), meta_bytes, in_flight, keep, persists, now_ns
+    )
+    layout.check()
+    return layout

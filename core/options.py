@@ -1,0 +1,37 @@
+"""How a writer runs: what may differ from one opening of a store to the next."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .errors import StoreError
+from .layout import Layout
+from .rules import chunk_count
+
+OVERLOAD_POLICIES = ("block", "skip", "replace")
+WRITERS_LIMIT = 64
+FEWEST_BUFFERS = 2  # one fills while another is written
+
+
+@dataclass(frozen=True)
+class Options:
+    """Staging memory (None: one checkpoint), writer threads, overload policy, and whether a new run is meant."""
+
+    staging_bytes: int | None
+    writers: int
+    overload: str
+    new_run: bool
+
+    def __post_init__(self) -> None:
+        """Raise StoreError, in one line, for what makes no sense."""
+        if not 1 <= self.writers <= WRITERS_LIMIT:
+            raise StoreError(f"writers={self.writers}: give 1 to {WRITERS_LIMIT} threads")
+        if self.overload not in OVERLOAD_POLICIES:
+            raise StoreError(f"overload={self.overload!r}: choose one of {', '.join(OVERLOAD_POLICIES)}")
+        if self.staging_bytes is not None and self.staging_bytes < 1:
+            raise StoreError(f"staging_bytes={self.staging_bytes}: give a size, at least two chunks are used")
+
+    def buffer_count(self, layout: Layout) -> int:
+        """Staging buffers, of one chunk each."""
+        wanted = layout.slot_bytes if self.staging_bytes is None else self.staging_bytes
+        return max(FEWEST_BUFFERS, chunk_count(wanted, layout.chunk_bytes))

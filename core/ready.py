@@ -1,0 +1,67 @@
+"""Making an opened store ready for savers: the driver of the `make_ready` program.
+
+It runs once, before the first slot is handed out, and only after the newest payload was verified. If any of its steps
+fails, the OSError is the caller's, no slot was handed out, and it may be tried again: nothing kept was harmed
+(promise `no-harm`), because it writes only what is there already, and empties only what was passed over.
+"""
+
+from __future__ import annotations
+
+from . import steps
+from .cells import MARKED, MY_SLOT, STATUS, new_mine
+from .engine import Engine
+from .errors import NothingUsable
+from .reading import rewrite_payload
+from .recover import make_ready
+from .rules import BROKEN, DONE
+from .scan import Scan
+
+
+def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool) -> None:
+    """Fill the engine's cells from what `scan` found. Raises OSError, or NothingUsable for a store that lost everything."""
+    scan.settle()
+    if marked and not scan.has_whole():
+        raise NothingUsable(nothing_usable_message(scan.passed_over))
+    layout = engine.layout
+    mine = new_mine()
+    verdict = scan.verdict.copy()  # a failed attempt must not change what the scan knows
+    engine.cells[:] = 0
+    engine.cells[MARKED] = int(marked)
+    program = make_ready(
+        engine.cells, mine, scan.tags, verdict, layout.slot_count, layout.keep, int(layout.persists == 1)
+    )
+    failure: OSError | None = None
+    for step in program:
+        mine[STATUS] = DONE
+        try:
+            _perform(engine, scan, step, int(mine[MY_SLOT]))
+        except OSError as error:
+            failure = error
+            mine[STATUS] = BROKEN
+    if failure is not None:
+        engine.cells[:] = 0
+        raise failure
+
+
+def _perform(engine: Engine, scan: Scan, step: int, slot: int) -> None:
+    if step in (steps.PERSIST_PAYLOAD, steps.PERSIST_RECORD, steps.PERSIST_EMPTY_RECORD):
+        engine.device(slot).persist()
+    elif step == steps.REWRITE_RECORD:
+        record = scan.records[slot]
+        assert record is not None
+        engine.write_record(record)
+    elif step == steps.WRITE_EMPTY_RECORD:
+        engine.prepare_slot(slot)
+        engine.write_empty_record(slot)
+    elif step == steps.REWRITE_PAYLOAD:
+        record = scan.records[slot]
+        assert record is not None
+        rewrite_payload(engine.device(slot), record)
+
+
+def nothing_usable_message(passed_over: list[str]) -> str:
+    """One line for a store that acknowledged saves and holds no whole checkpoint."""
+    reasons = "; ".join(passed_over[:3]) or "all record areas are empty"
+    return (
+        f"checkpoints were acknowledged in this store and none is whole now ({reasons}): restore its files from a copy"
+    )

@@ -1,0 +1,135 @@
+"""What a store's files hold: the driver of the `survey` program. Writes nothing, so readers use it beside a writer.
+
+    Scan(...)            reads the record areas only: the newest *candidate* is known
+    newest_whole(into)   verifies payloads, newest first, until one is whole; the payload read is the caller's
+
+C1 nothing-silent   whatever is passed over is in `passed_over`, one line with the reason (R2 explained)
+C2 may-be-newer     a record that cannot be read (EIO) might be newer than all others: a writer must refuse (`strict_io`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from . import steps
+from .cells import MY_SLOT, MY_TAG, STATUS, new_mine
+from .device import Device, aligned_buffer
+from .errors import Damaged, StoreError
+from .layout import Layout, slot_name
+from .reading import payload_memory, read_payload
+from .record import Record, RecordRejected, decode
+from .recover import CANDIDATE, EMPTY, REJECTED, survey
+from .rules import BROKEN, DONE, NO_TAG, slot_of, tag_of
+
+
+class Scan:
+    """One look at all slots of a store."""
+
+    def __init__(self, layout: Layout, devices: Sequence[Device | None], *, strict_io: bool) -> None:
+        """Read every record area. A missing slot file is None in `devices`."""
+        self.tags = np.zeros(layout.slot_count, np.int64)
+        self.verdict = np.zeros(layout.slot_count, np.int64)
+        self.records: list[Record | None] = [None] * layout.slot_count
+        self.passed_over: list[str] = []
+        self.reasons: dict[int, str] = {}
+        self._layout = layout
+        self._devices = devices
+        self._strict_io = strict_io
+        self._mine = new_mine()
+        self._program = survey(self._mine, self.tags, self.verdict, layout.slot_count)
+        self._area = aligned_buffer(layout.area_bytes)
+        self._finished = False
+        for step in self._program:
+            if step != steps.READ_RECORD:
+                self._finished = step == steps.STEP
+                break
+            self._read_record(int(self._mine[MY_SLOT]))
+
+    def in_order(self) -> list[Record]:
+        """Usable records, newest first, the leftovers beyond `keep` too."""
+        usable = [
+            record for slot, record in enumerate(self.records) if record is not None and self.verdict[slot] != REJECTED
+        ]
+        return sorted(usable, key=lambda record: -record.sequence)
+
+    def newest_whole(self, into: NDArray[np.uint8] | None = None) -> tuple[Record, NDArray[np.uint8]] | None:
+        """The newest whole checkpoint and its payload (read into the front of `into` where given), or None.
+
+        The first call runs the survey to its end, and the payload that verification has read is the one returned.
+        """
+        payload = self.settle(into)
+        tag = int(self._mine[MY_TAG])
+        if tag == NO_TAG:
+            return None
+        record = self.records[slot_of(tag)]
+        assert record is not None
+        if payload is None:
+            payload = self._verified(record, into)
+        if payload is None:
+            raise Damaged(self.passed_over[-1])
+        return record, payload
+
+    def settle(self, into: NDArray[np.uint8] | None = None) -> NDArray[np.uint8] | None:
+        """Run the survey to its end, if that was not done yet; the last payload read for it."""
+        payload: NDArray[np.uint8] | None = None
+        while not self._finished:
+            record = self.records[int(self._mine[MY_SLOT])]
+            assert record is not None
+            payload = self._verified(record, into)
+            self._mine[STATUS] = DONE if payload is not None else BROKEN
+            self._finished = next(self._program) == steps.STEP
+        return payload
+
+    def has_whole(self) -> bool:
+        """Whether the settled survey found a whole checkpoint."""
+        assert self._finished
+        return bool(self._mine[MY_TAG] != NO_TAG)
+
+    def _verified(self, record: Record, into: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
+        device = self._devices[record.slot]
+        assert device is not None
+        payload = payload_memory(record) if into is None else into[: record.payload_bytes]
+        if payload.size < record.payload_bytes:
+            raise StoreError(f"`into` has {payload.size} bytes, step {record.step} needs {record.payload_bytes}")
+        try:
+            read_payload(device, record, payload)
+        except (Damaged, OSError) as error:
+            self.passed_over.append(str(error))
+            return None
+        return payload
+
+    def _read_record(self, slot: int) -> None:
+        self.tags[slot] = NO_TAG
+        self.verdict[slot] = EMPTY
+        device = self._devices[slot]
+        try:
+            if device is None:
+                raise RecordRejected("the file is missing")
+            try:
+                device.read(0, self._area)
+            except EOFError as error:
+                raise RecordRejected(str(error)) from error
+            record = decode(self._area, self._layout.store, slot)
+        except RecordRejected as reason:
+            self._reject(slot, str(reason))
+            return
+        except OSError as error:
+            if self._strict_io:
+                raise StoreError(
+                    f"{slot_name(slot)} cannot be read ({error.strerror}) and may hold the newest checkpoint:"
+                    " repair the device, or open read-only to see what else is there"
+                ) from error
+            self._reject(slot, f"cannot be read: {error.strerror}")
+            return
+        if record is not None:
+            self.records[slot] = record
+            self.tags[slot] = tag_of(record.sequence, slot)
+            self.verdict[slot] = CANDIDATE
+
+    def _reject(self, slot: int, reason: str) -> None:
+        self.verdict[slot] = REJECTED
+        self.reasons[slot] = reason
+        self.passed_over.append(f"{slot_name(slot)}: {reason}")

@@ -1,0 +1,61 @@
+"""What a store has done so far, counted without locks. Checked by tests.
+
+`Statistics` is a frozen snapshot, so that tests and monitors observe without touching the inside.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .atomics import fetch_add, load
+from .rules import FAILED, PUBLISHED, SKIPPED, SUPERSEDED
+
+_WRITTEN = 8
+_BLOCKED_NS = 9
+_CELLS = 10
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Ends of saves, payload bytes written, and seconds that callers of `save` waited for a place in flight."""
+
+    published: int
+    superseded: int
+    skipped: int
+    failed: int
+    bytes_written: int
+    seconds_blocked: float
+
+    @property
+    def saves(self) -> int:
+        """Saves that have ended."""
+        return self.published + self.superseded + self.skipped + self.failed
+
+
+class Counters:
+    """The counting cells behind `Statistics`."""
+
+    def __init__(self) -> None:
+        """All zero."""
+        self._cells = np.zeros(_CELLS, np.int64)
+
+    def count(self, outcome: int) -> None:
+        """One save ended this way."""
+        fetch_add(self._cells, outcome, 1)
+
+    def add_written(self, count: int) -> None:
+        """Bytes went to a device."""
+        fetch_add(self._cells, _WRITTEN, count)
+
+    def add_blocked(self, seconds: float) -> None:
+        """A caller waited."""
+        fetch_add(self._cells, _BLOCKED_NS, int(seconds * 1e9))
+
+    def snapshot(self) -> Statistics:
+        """The numbers now."""
+        published, superseded, skipped, failed, written, blocked = (
+            int(load(self._cells, index)) for index in (PUBLISHED, SUPERSEDED, SKIPPED, FAILED, _WRITTEN, _BLOCKED_NS)
+        )
+        return Statistics(published, superseded, skipped, failed, written, blocked / 1e9)

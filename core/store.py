@@ -1,0 +1,296 @@
+"""The store: the public face of the persistence core.
+
+    create / open ──> save ... save ──> close          one writer, held by a lock
+              └─────> newest, records, read, verify    any number of readers beside it, `read_only=True`
+
+The promises that hold here, and where each is kept:
+
+newest-survives   save program S1, S2; recovery R1, R3          no-leak    save program S5, S6; engine E1
+never-wrong       save program S1; digests on every read        loud       ticket; `save` and `close` tell of failures
+monotone          save program S3; recovery R5                  no-harm    S4, S6; recovery R3
+no-reuse          save program S4                               bounded    arena A1; all files reserved at creation
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+import uuid
+from types import TracebackType
+from typing import Any
+
+from . import at_exit
+from .cells import SEQUENCE
+from .creation import close_all, create_files, make_missing, read_header
+from .directory import Directory
+from .engine import Engine
+from .errors import OtherRun, SaveFailed, StoreError, WrongGeometry
+from .incoming import as_pieces
+from .layout import HEADER, LOCK, Layout, new_layout
+from .lock import WriterLock
+from .options import Options
+from .reader import Payload, Reader
+from .ready import make_engine_ready
+from .record import Record
+from .rules import SEQUENCE_LIMIT
+from .statistics import Statistics
+from .ticket import Ticket
+
+DEFAULT_CHUNK_BYTES = 4 * 2**20
+
+
+class Store(Reader):
+    """A directory of checkpoints. Make one with `Store.create` or `Store.open`; use it in one process."""
+
+    def __init__(
+        self, directory: Directory, layout: Layout, marked: bool, lock: WriterLock | None, options: Options
+    ) -> None:
+        """Not for callers: use `create` or `open`."""
+        super().__init__(directory, layout, marked, writable=lock is not None)
+        self._lock = lock
+        self._is_ready = False
+        self._may_save = options.new_run
+        self._once = threading.Lock()  # only for the first save: who makes the store ready
+        self._engine: Engine | None = None
+        if lock is not None:
+            devices = make_missing(directory, layout, self._devices)
+            self._engine = Engine(layout, directory.open(HEADER), devices, uuid.uuid4().bytes, options)
+            at_exit.watch(self)
+
+    # --- making and opening ------------------------------------------------------------------------------------------
+
+    @classmethod
+    def create(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        slot_bytes: int,
+        in_flight: int = 4,
+        keep: int = 2,
+        chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+        meta_bytes: int = 1024,
+        persists: int = 2,
+        staging_bytes: int | None = None,
+        writers: int = 2,
+        overload: str = "block",
+        device: str = "auto",
+    ) -> Store:
+        """Make a store with room for `in_flight + keep` checkpoints of up to `slot_bytes` each, and open it.
+
+        All sizes are in bytes. Every byte it will ever take is reserved now (`total_bytes`), and staging memory is
+        `staging_bytes`, by default one checkpoint. `overload` says what a save does when nothing is free: "block"
+        waits, "skip" refuses it, "replace" refuses the youngest one that has not begun to write. `persists=1` persists
+        payload and record together: one wait less per save, and recovery relies on the payload digests.
+
+        Raises StoreExists, NotAStore, StoreInUse, WrongGeometry, or OSError (ENOSPC names the bytes needed).
+        """
+        options = Options(staging_bytes, writers, overload, new_run=True)
+        layout = new_layout(
+            uuid.uuid4().bytes,
+            slot_bytes=slot_bytes,
+            chunk_bytes=chunk_bytes,
+            meta_bytes=meta_bytes,
+            in_flight=in_flight,
+            keep=keep,
+            persists=persists,
+            now_ns=time.time_ns(),
+        )
+        directory = Directory(path, device)
+        lock = create_files(directory, layout)
+        return cls._opened(directory, layout, False, lock, options)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        new_run: bool = False,
+        staging_bytes: int | None = None,
+        writers: int = 2,
+        overload: str = "block",
+        device: str = "auto",
+    ) -> Store:
+        """Open the store at `path`, for writing or `read_only` (no lock, nothing written, also beside a writer).
+
+        A save into a store that holds checkpoints continues their run, so one of them must be read first, or
+        `new_run=True` given. Only records are read here; the newest payload is verified by the first read, or before
+        the first slot is handed out.
+
+        Raises NoStore, NotAStore, StoreInUse (naming the holder), Damaged, FormatTooNew, or OSError.
+        """
+        options = Options(staging_bytes, writers, overload, new_run)
+        directory = Directory(path, device)
+        read_header(directory)  # a missing store must not leave a lock file behind
+        lock = None if read_only else WriterLock(directory.join(LOCK), directory.path)
+        try:
+            layout, marked = read_header(directory)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+        return cls._opened(directory, layout, marked, lock, options)
+
+    @classmethod
+    def _opened(
+        cls, directory: Directory, layout: Layout, marked: bool, lock: WriterLock | None, options: Options
+    ) -> Store:
+        try:
+            return cls(directory, layout, marked, lock, options)
+        except BaseException:
+            if lock is not None:
+                lock.release()
+            raise
+
+    def __repr__(self) -> str:
+        """Path and sizes."""
+        return f"Store({self.path!r}, slot_bytes={self.slot_bytes}, in_flight={self.in_flight}, keep={self.keep})"
+
+    @property
+    def staging_bytes(self) -> int:
+        """Bytes of staging memory; 0 when read-only."""
+        return self._engine.arena.total_bytes if self._engine is not None else 0
+
+    @property
+    def run(self) -> str:
+        """The run id that saves are made under, in hexadecimal; empty when read-only."""
+        return self._engine.run.hex() if self._engine is not None else ""
+
+    def statistics(self) -> Statistics:
+        """What this object has done so far."""
+        return self._engine.counters.snapshot() if self._engine is not None else Statistics(0, 0, 0, 0, 0, 0.0)
+
+    # --- continuing a run --------------------------------------------------------------------------------------------
+
+    def read_with_record(
+        self,
+        record: Record | None = None,
+        *,
+        step: int | None = None,
+        into: Payload | None = None,
+        strict: bool = False,
+    ) -> tuple[Record, Payload]:
+        """See Reader; saves made from now on continue the run of what was read."""
+        found = super().read_with_record(record, step=step, into=into, strict=strict)
+        self._continue(found[0])
+        return found
+
+    def continue_run(self) -> None:
+        """Let saves go on with the run of the newest checkpoint without reading it."""
+        record = self.newest()
+        if record is not None:
+            self._continue(record)
+
+    def _continue(self, record: Record) -> None:
+        if self._engine is not None and not self._may_save:
+            self._engine.run = record.run
+            self._may_save = True
+
+    # --- saving ------------------------------------------------------------------------------------------------------
+
+    def save(self, buffers: Any, *, step: int, meta: bytes = b"") -> Ticket:
+        """Start saving a checkpoint; returns its ticket once the buffers are copied, so they may change then.
+
+        `buffers` is one or many bytes-like objects or C-contiguous numpy arrays, saved one after the other. An iterator
+        is consumed before this returns, while earlier parts are being written already. `step` is the training step;
+        saving a step again is simply a newer save of it. `meta` is a few bytes kept in the record.
+
+        Raises TypeError or StoreError for what cannot be saved, before anything is written; SaveFailed when an *earlier*
+        save failed since the last call: this save was started all the same, its ticket is the exception's `ticket`.
+        """
+        pieces, total = as_pieces(buffers)
+        engine = self._prepared(total, step, meta)
+        flight = engine.admit(step, bytes(meta), total or 0)
+        if flight is None:
+            ticket = engine.skip(step)
+        else:
+            ticket = flight.ticket
+            flight.begin()
+            try:
+                for piece in pieces:
+                    self._check_fits(flight.payload_bytes + piece.size)
+                    flight.push(piece)
+            except BaseException as error:
+                flight.give_up(error)
+                raise
+            flight.seal()
+        self._tell_of_failures(ticket)
+        return ticket
+
+    def _prepared(self, total: int | None, step: int, meta: bytes) -> Engine:
+        self._check_open()
+        engine = self._engine
+        if engine is None:
+            raise StoreError(f"{self.path} was opened read-only: open it without read_only to save")
+        self._check_fits(total or 0)
+        if len(meta) > self._layout.meta_bytes:
+            raise WrongGeometry(f"meta of {len(meta)} bytes: this store has room for {self._layout.meta_bytes}")
+        if not -(2**63) <= step < 2**63:
+            raise StoreError(f"step={step}: give a step that fits into 64 bits")
+        if not self._may_save and self.newest() is not None:
+            raise OtherRun(f"{self.path} holds checkpoints of another run: restore from it first, or give new_run=True")
+        with self._once:
+            if not self._is_ready:
+                make_engine_ready(engine, self._scan, marked=self._was_marked)
+                self._live = engine
+                self._is_ready = True
+        if engine.cells[SEQUENCE] > SEQUENCE_LIMIT - 2**20:
+            raise StoreError(f"{self.path} has used up its sequences: create a new store")
+        return engine
+
+    def _tell_of_failures(self, ticket: Ticket | None) -> None:
+        failures = []
+        while self._engine is not None and self._engine.failures:
+            failures.append(self._engine.failures.popleft())
+        if failures:
+            error = failures[0].failure()
+            if len(failures) > 1:
+                error.args = (f"{error} (and {len(failures) - 1} more saves failed)",)
+            error.ticket = ticket
+            raise error
+
+    # --- the end -----------------------------------------------------------------------------------------------------
+
+    def _check_fits(self, total: int) -> None:
+        if total > self.slot_bytes:
+            raise WrongGeometry(
+                f"a payload of {total:,} bytes does not fit into slots of {self.slot_bytes:,}: create larger ones"
+            )
+
+    def close(self) -> None:
+        """Wait for the saves in flight and give everything back. Harmless when closed already, and in a forked child.
+
+        Raises SaveFailed when a save failed that `save` has not told of. While another exception is being handled that
+        one stays in front: the failure is added to it as a note.
+        """
+        if self._closed or os.getpid() != self._process:
+            return
+        handled = sys.exc_info()[1]
+        self._closed = True
+        at_exit.forget(self)
+        try:
+            if self._engine is not None:
+                self._engine.close()
+            close_all(self._devices)
+        finally:
+            if self._lock is not None:
+                self._lock.release()
+        try:
+            self._tell_of_failures(None)
+        except SaveFailed as failure:
+            if handled is None:
+                raise
+            handled.add_note(f"lastgood: {failure}")
+            print(f"lastgood: {failure}", file=sys.stderr)
+
+    def __enter__(self) -> Store:
+        """The store itself."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Close; the block's own exception stays in front."""
+        self.close()
