@@ -15,8 +15,6 @@ import time
 from typing import Any
 
 from .errors import NothingUsable, StoreError
-from .layout import LOCK
-from .lock import writer_alive
 from .reader import SlotReport
 from .record import Record
 from .store import Store
@@ -54,7 +52,7 @@ def store_facts(store: Store) -> dict[str, Any]:
         "total_bytes": store.total_bytes,
         "device": store.device,
         "acknowledged": store.marked,
-        "writer": writer_alive(f"{store.path}/{LOCK}"),
+        "writer": store.has_writer(),
         "checkpoints": [record_facts(record) for record in store.records()],
         "passed_over": list(store.passed_over),
     }
@@ -67,7 +65,9 @@ def run_inspect(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(facts))
         return 0
-    print(f"{facts['path']}: {facts['in_flight']} saves in flight, keeps {facts['keep']}, {facts['total_bytes']:,} bytes")
+    print(
+        f"{facts['path']}: {facts['in_flight']} saves in flight, keeps {facts['keep']}, {facts['total_bytes']:,} bytes"
+    )
     print(f"  slots of {facts['slot_bytes']:,} bytes; device {facts['device']}")
     print("  a writer is at work" if facts["writer"] else "  no writer is at work")
     for checkpoint in facts["checkpoints"]:

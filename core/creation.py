@@ -9,23 +9,22 @@ from __future__ import annotations
 import errno
 
 from .device import Device
-from .directory import Directory
+from .directory import Directory, Lock
 from .errors import NoStore, NotAStore, StoreExists
 from .layout import HEADER, LOCK, Layout, decode_header, encode_header, slot_name
-from .lock import WriterLock
 
 
-def create_files(directory: Directory, layout: Layout) -> WriterLock:
+def create_files(directory: Directory, layout: Layout) -> Lock:
     """Make a store in `directory` and return the writer's lock on it.
 
     Raises StoreExists, NotAStore (other files are there), StoreInUse, or OSError; ENOSPC says the bytes needed.
     """
     made = directory.make()
-    lock: WriterLock | None = None
+    lock: Lock | None = None
     try:
         if HEADER in directory.names():
             raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
-        lock = WriterLock(directory.join(LOCK), directory.path)
+        lock = directory.lock()
         leftovers = {LOCK, f"{HEADER}.new", *(slot_name(slot) for slot in range(4096))}
         strangers = [name for name in directory.names() if name not in leftovers]
         if HEADER in strangers:
@@ -54,6 +53,8 @@ def _fill(directory: Directory, layout: Layout) -> None:
                 device.persist()
             finally:
                 device.close()
+            if slot == 0:
+                directory.choose_device(slot_name(0), writable=True)
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             error.strerror = (

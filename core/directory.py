@@ -10,23 +10,34 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+from typing import Protocol
 
 import numpy as np
 
 from .device import Device, aligned_buffer
 from .errors import NoStore, NotAStore, StoreError
 from .files import BufferedFile, DirectFile
+from .layout import LOCK
+from .lock import WriterLock, writer_alive
+from .mapped import MappedFile
 from .rules import PAGE_BYTES
 
-DEVICES = ("auto", "direct", "buffered")
+DEVICES = ("auto", "direct", "buffered", "mapped", "pmem", "emulated-pmem")
 _CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
+
+
+class Lock(Protocol):
+    """What a writer holds."""
+
+    def release(self) -> None:
+        """Let the next writer in."""
 
 
 class Directory:
     """One directory of files, each reached as a Device of one kind."""
 
     def __init__(self, path: str | os.PathLike[str], device: str = "auto") -> None:
-        """Name the directory; nothing is touched yet. `device` is "auto", "direct" or "buffered"."""
+        """Name the directory; nothing is touched yet. `device` is one of DEVICES."""
         self.path = os.path.abspath(os.fspath(path))
         if device not in DEVICES:
             raise StoreError(f"device={device!r}: choose one of {', '.join(DEVICES)}")
@@ -62,10 +73,26 @@ class Directory:
 
     def require(self) -> None:
         """Raise NoStore or NotAStore, in one line, when there is no directory here."""
-        if not os.path.lexists(self.path):
+        if not self.exists():
             raise NoStore(f"no store at {self.path}: the path does not exist")
-        if not os.path.isdir(self.path):
+        if not self.is_directory():
             raise NotAStore(f"{self.path} is a file; a store is a directory: give another path")
+
+    def exists(self) -> bool:
+        """Whether anything is at the path."""
+        return os.path.lexists(self.path)
+
+    def is_directory(self) -> bool:
+        """Whether what is at the path is a directory."""
+        return os.path.isdir(self.path)
+
+    def lock(self) -> Lock:
+        """Become the one writer. Raises StoreInUse, naming the holder."""
+        return WriterLock(self.join(LOCK), self.path)
+
+    def writer_alive(self) -> bool:
+        """Whether a writer is at work, in any process."""
+        return writer_alive(self.join(LOCK))
 
     def names(self) -> list[str]:
         """Files in the directory."""
@@ -78,8 +105,14 @@ class Directory:
 
     def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:
         """One file, on the device kind that was chosen."""
-        kind = DirectFile if self.device_kind == "direct" else BufferedFile
-        return kind(self.join(name), create=create, writable=writable)
+        path = self.join(name)
+        if self.device_kind == "direct":
+            return DirectFile(path, create=create, writable=writable)
+        if self.device_kind == "buffered":
+            return BufferedFile(path, create=create, writable=writable)
+        persistence = "msync" if self.device_kind == "mapped" else "pmem"
+        emulate = self.device_kind == "emulated-pmem"
+        return MappedFile(path, create=create, writable=writable, persistence=persistence, emulate=emulate)
 
     def publish(self, name: str, content: bytes) -> None:
         """Make a whole file appear under `name`, durably: write aside, persist, rename, persist the directory."""
@@ -104,9 +137,13 @@ class Directory:
         persist_directory(self.path)
 
     def choose_device(self, probe: str, *, writable: bool) -> None:
-        """Decide between O_DIRECT and the page cache by trying O_DIRECT on the file `probe`, and say why."""
-        if self._wanted == "buffered":
-            self.device_kind, self.device_reason = "buffered", "asked for"
+        """Decide between O_DIRECT and the page cache by trying O_DIRECT on the file `probe`, and say why.
+
+        Raises StoreError when a kind was asked for that this file system cannot give.
+        """
+        if self._wanted not in ("auto", "direct"):
+            self.device_kind, self.device_reason = self._wanted, "asked for"
+            self.open(probe, writable=writable).close()
             return
         try:
             device = DirectFile(self.join(probe), writable=writable)

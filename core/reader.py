@@ -22,8 +22,7 @@ from .device import Device
 from .directory import Directory
 from .engine import Engine
 from .errors import Damaged, NoStore, NothingUsable, StoreClosed, StoreError
-from .layout import LOCK, Layout, slot_name
-from .lock import writer_alive
+from .layout import Layout, slot_name
 from .reading import payload_memory, read_payload
 from .ready import nothing_usable_message
 from .record import Record
@@ -196,7 +195,7 @@ class Reader:
         """Whether a mismatch may come from a writer that used the slot again meanwhile (V2)."""
         if self._live is not None:
             return looks < _LOOKS_AS_THE_WRITER
-        if looks < _LOOKS_BESIDE_A_WRITER and writer_alive(self._directory.join(LOCK)):
+        if looks < _LOOKS_BESIDE_A_WRITER and self._directory.writer_alive():
             time.sleep(0.001 * looks)
             return True
         return False
@@ -223,6 +222,10 @@ class Reader:
     def marked(self) -> bool:
         """Whether this store ever acknowledged a save: a store without one may start afresh."""
         return self._was_marked or read_header(self._directory)[1]
+
+    def has_writer(self) -> bool:
+        """Whether a writer is at work, in any process."""
+        return self._directory.writer_alive()
 
     # --- all of it ---------------------------------------------------------------------------------------------------
 

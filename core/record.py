@@ -26,7 +26,7 @@ CRC and counts as rejected: it was never acknowledged.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +59,7 @@ class Record:
     payload_bytes: int
     chunk_bytes: int
     meta: bytes
-    digests: tuple[int, ...]
+    digests: tuple[int, ...] = field(repr=False)
     saved_at_ns: int
     payload_offset: int
 

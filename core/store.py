@@ -24,12 +24,11 @@ from typing import Any
 from . import at_exit
 from .cells import SEQUENCE
 from .creation import close_all, create_files, make_missing, read_header
-from .directory import Directory
+from .directory import Directory, Lock
 from .engine import Engine
 from .errors import OtherRun, SaveFailed, StoreError, WrongGeometry
 from .incoming import as_pieces
-from .layout import HEADER, LOCK, Layout, new_layout
-from .lock import WriterLock
+from .layout import HEADER, Layout, new_layout
 from .options import Options
 from .reader import Payload, Reader
 from .ready import make_engine_ready
@@ -44,9 +43,7 @@ DEFAULT_CHUNK_BYTES = 4 * 2**20
 class Store(Reader):
     """A directory of checkpoints. Make one with `Store.create` or `Store.open`; use it in one process."""
 
-    def __init__(
-        self, directory: Directory, layout: Layout, marked: bool, lock: WriterLock | None, options: Options
-    ) -> None:
+    def __init__(self, directory: Directory, layout: Layout, marked: bool, lock: Lock | None, options: Options) -> None:
         """Not for callers: use `create` or `open`."""
         super().__init__(directory, layout, marked, writable=lock is not None)
         self._lock = lock
@@ -64,7 +61,7 @@ class Store(Reader):
     @classmethod
     def create(
         cls,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Directory,
         *,
         slot_bytes: int,
         in_flight: int = 4,
@@ -97,14 +94,14 @@ class Store(Reader):
             persists=persists,
             now_ns=time.time_ns(),
         )
-        directory = Directory(path, device)
+        directory = path if isinstance(path, Directory) else Directory(path, device)
         lock = create_files(directory, layout)
         return cls._opened(directory, layout, False, lock, options)
 
     @classmethod
     def open(
         cls,
-        path: str | os.PathLike[str],
+        path: str | os.PathLike[str] | Directory,
         *,
         read_only: bool = False,
         new_run: bool = False,
@@ -122,9 +119,9 @@ class Store(Reader):
         Raises NoStore, NotAStore, StoreInUse (naming the holder), Damaged, FormatTooNew, or OSError.
         """
         options = Options(staging_bytes, writers, overload, new_run)
-        directory = Directory(path, device)
+        directory = path if isinstance(path, Directory) else Directory(path, device)
         read_header(directory)  # a missing store must not leave a lock file behind
-        lock = None if read_only else WriterLock(directory.join(LOCK), directory.path)
+        lock = None if read_only else directory.lock()
         try:
             layout, marked = read_header(directory)
         except BaseException:
@@ -134,9 +131,7 @@ class Store(Reader):
         return cls._opened(directory, layout, marked, lock, options)
 
     @classmethod
-    def _opened(
-        cls, directory: Directory, layout: Layout, marked: bool, lock: WriterLock | None, options: Options
-    ) -> Store:
+    def _opened(cls, directory: Directory, layout: Layout, marked: bool, lock: Lock | None, options: Options) -> Store:
         try:
             return cls(directory, layout, marked, lock, options)
         except BaseException:

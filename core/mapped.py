@@ -1,0 +1,159 @@
+"""`MappedFile`: a file as memory, made durable by msync or, on persistent memory, by the processor alone.
+
+msync   writes are copies into the mapping; `persist` is msync(MS_SYNC). The path that the published system takes on disks.
+pmem    a DAX mapping with MAP_SYNC: writes are non-temporal stores, eight bytes at a time, followed by a fence *of the
+        same thread* before `write` returns. A fence orders only its own thread's stores, so it cannot be left to the
+        thread that calls `persist`. Cache-line fences on a mapping that is not DAX make nothing durable, so anything
+        else is refused; `emulate=True` runs the same instructions on any file and promises nothing, for tests.
+
+Device rules D1–D4 hold; lengths and offsets are whole pages. Trusted: MAP_SYNC, and that the platform drains its write
+queues at power loss (ADR).
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .errors import StoreError
+from .files import BufferedFile
+from .jit import JIT, kernel
+
+_MAP_SHARED_VALIDATE = 0x03
+_MAP_SYNC = 0x80000
+
+if JIT:
+    from llvmlite import ir
+    from numba import types
+    from numba.core import cgutils
+    from numba.extending import intrinsic
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def _store_past_cache(typing_context: Any, words: Any, index: Any, value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, arguments[0])
+            store = builder.store(arguments[2], builder.gep(array.data, [arguments[1]]), align=8)
+            store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+            return context.get_dummy_value()
+
+        return types.void(words, types.intp, types.int64), generate
+
+    @intrinsic  # type: ignore[untyped-decorator]
+    def _fence(typing_context: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            import platform
+
+            if platform.machine() in ("x86_64", "AMD64"):
+                fence_type = ir.FunctionType(ir.VoidType(), [])
+                builder.call(cgutils.get_or_insert_function(builder.module, fence_type, "llvm.x86.sse.sfence"), [])
+            else:
+                builder.fence("seq_cst")
+            return context.get_dummy_value()
+
+        return types.void(), generate
+
+    @kernel
+    def store_and_fence(source: Any, target: Any) -> None:
+        """Copy 64-bit words past the cache, then wait until this thread's stores have left it."""
+        for index in range(source.size):
+            _store_past_cache(target, index, source[index])
+        _fence()
+
+else:
+
+    def store_and_fence(source: Any, target: Any) -> None:
+        """The twin: a plain copy."""
+        target[:] = source
+
+
+class MappedFile(BufferedFile):
+    """A file through a shared mapping. `persistence` is "msync" or "pmem"."""
+
+    def __init__(
+        self,
+        path: str,
+        *,
+        create: bool = False,
+        writable: bool = True,
+        persistence: str = "msync",
+        emulate: bool = False,
+    ) -> None:
+        """Open and map `path`. Raises StoreError for "pmem" on a file system without DAX, unless `emulate`."""
+        assert persistence in ("msync", "pmem")
+        super().__init__(path, create=create, writable=writable)
+        self._writable = writable
+        self._persistence = persistence
+        self._emulate = emulate
+        self._map: mmap.mmap | None = None
+        self._bytes = np.empty(0, np.uint8)
+        try:
+            self._remap()
+        except BaseException:
+            self.close()
+            raise
+
+    def _remap(self) -> None:
+        length = self.size()
+        if length == 0:
+            return
+        protection = mmap.PROT_READ | (mmap.PROT_WRITE if self._writable else 0)
+        flags = mmap.MAP_SHARED
+        if self._persistence == "pmem" and not self._emulate:
+            flags = _MAP_SHARED_VALIDATE | _MAP_SYNC
+        try:
+            self._map = mmap.mmap(self._descriptor, length, flags, protection)
+        except OSError as error:
+            if flags != mmap.MAP_SHARED and error.errno in (errno.EOPNOTSUPP, errno.EINVAL):
+                raise StoreError(
+                    f"{self.path} is not on persistent memory (no DAX mapping): fences would make nothing durable there;"
+                    " use device='mapped', 'direct' or 'auto'"
+                ) from error
+            error.filename = self.path
+            raise
+        self._bytes = np.frombuffer(self._map, np.uint8)
+
+    def write(self, offset: int, data: NDArray[np.uint8]) -> None:
+        """See Device."""
+        if offset + data.size > self._bytes.size:
+            raise OSError(errno.ENOSPC, "the file has no room there", self.path)
+        target = self._bytes[offset : offset + data.size]
+        if self._persistence == "pmem":
+            assert offset % 8 == 0
+            assert data.size % 8 == 0
+            store_and_fence(data.view(np.int64), target.view(np.int64))
+        else:
+            target[:] = data
+
+    def persist(self) -> None:
+        """See Device. On persistent memory every writer has fenced its own stores already."""
+        if self._persistence == "msync" and self._map is not None:
+            try:
+                self._map.flush()
+            except OSError as error:
+                error.filename = self.path
+                raise
+
+    def read(self, offset: int, into: NDArray[np.uint8]) -> None:
+        """See Device."""
+        if offset + into.size > self._bytes.size:
+            raise EOFError(
+                f"{self.path} ends at byte {self._bytes.size}, {offset + into.size - self._bytes.size} bytes early"
+            )
+        into[:] = self._bytes[offset : offset + into.size]
+
+    def allocate(self, length: int) -> None:
+        """See Device. The size itself is made durable here: msync promises it for data only."""
+        super().allocate(length)
+        os.fsync(self._descriptor)
+        self._remap()
+
+    def close(self) -> None:
+        """See Device. The mapping itself goes when the last array over it does."""
+        self._bytes = np.empty(0, np.uint8)
+        self._map = None
+        super().close()

@@ -1,0 +1,134 @@
+"""A directory of files in memory, for tests and for trying things out: the same seam, no durability at all."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .device import Device
+from .directory import Directory
+from .errors import StoreInUse
+
+
+class MemoryDevice:
+    """One file in memory. See Device."""
+
+    def __init__(self, content: NDArray[np.uint8] | None = None) -> None:
+        """Start with `content`, or empty."""
+        self.content = np.empty(0, np.uint8) if content is None else content
+
+    def write(self, offset: int, data: NDArray[np.uint8]) -> None:
+        """See Device."""
+        if offset + data.size > self.content.size:
+            self.allocate(offset + data.size)
+        self.content[offset : offset + data.size] = data
+
+    def persist(self) -> None:
+        """See Device; memory has nothing to wait for."""
+
+    def read(self, offset: int, into: NDArray[np.uint8]) -> None:
+        """See Device."""
+        if offset + into.size > self.content.size:
+            raise EOFError(f"the file ends at byte {self.content.size}")
+        into[:] = self.content[offset : offset + into.size]
+
+    def size(self) -> int:
+        """See Device."""
+        return self.content.size
+
+    def allocate(self, length: int) -> None:
+        """See Device."""
+        if length > self.content.size:
+            grown = np.zeros(length, np.uint8)
+            grown[: self.content.size] = self.content
+            self.content = grown
+
+    def close(self) -> None:
+        """See Device; the content stays with its directory."""
+
+
+class MemoryDirectory(Directory):
+    """Pass one to `Store.create` or `Store.open` instead of a path; it lives as long as you hold it."""
+
+    def __init__(self, name: str = "memory") -> None:
+        """An empty directory."""
+        super().__init__(f"/{name}")
+        self.files: dict[str, MemoryDevice] = {}
+        self.device_kind, self.device_reason = "memory", "asked for"
+        self._exists = False
+        self._locked = False
+
+    def make(self) -> list[str]:
+        """See Directory."""
+        self._exists = True
+        return []
+
+    def unmake(self, made: list[str]) -> None:
+        """See Directory."""
+
+    def exists(self) -> bool:
+        """See Directory."""
+        return self._exists
+
+    def is_directory(self) -> bool:
+        """See Directory."""
+        return self._exists
+
+    def names(self) -> list[str]:
+        """See Directory."""
+        return sorted(self.files)
+
+    def read_small(self, name: str) -> bytes:
+        """See Directory."""
+        if name not in self.files:
+            raise FileNotFoundError(name)
+        return self.files[name].content.tobytes()
+
+    def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:
+        """See Directory."""
+        if create:
+            self.files[name] = MemoryDevice()
+        elif name not in self.files:
+            raise FileNotFoundError(name)
+        return self.files[name]
+
+    def publish(self, name: str, content: bytes) -> None:
+        """See Directory."""
+        self.files[name] = MemoryDevice(np.frombuffer(content, np.uint8).copy())
+
+    def remove(self, name: str) -> None:
+        """See Directory."""
+        self.files.pop(name, None)
+
+    def persist(self) -> None:
+        """See Directory."""
+
+    def choose_device(self, probe: str, *, writable: bool) -> None:
+        """See Directory; there is no choice."""
+
+    def lock(self) -> MemoryLock:
+        """See Directory."""
+        if self._locked:
+            raise StoreInUse(f"{self.path} is already open for writing in this process: close it first")
+        self._locked = True
+        return MemoryLock(self)
+
+    def writer_alive(self) -> bool:
+        """See Directory."""
+        return self._locked
+
+    def unlock(self) -> None:
+        """The writer is gone."""
+        self._locked = False
+
+
+class MemoryLock:
+    """The writer's lock on a MemoryDirectory."""
+
+    def __init__(self, directory: MemoryDirectory) -> None:
+        """Held from now on."""
+        self._directory = directory
+
+    def release(self) -> None:
+        """Give it back."""
+        self._directory.unlock()
