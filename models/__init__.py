@@ -1,0 +1,57 @@
+"""lastgood.models: training state in and out of a store.
+
+    ckpt = Checkpointer(directory, {"model": model, "optimizer": optimizer}, every=10)
+    for step in range(ckpt.restore(), steps):
+        ...
+        ckpt.step(step + 1)
+
+    save(path, state, step=3); state = load(path)        any nested values, no objects needed
+
+Needs torch; each name is fetched from its module on first use.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .checkpointer import Checkpointer
+    from .errors import NotAState, NotPlainData, StateMismatch, StateTooLarge
+    from .sampler import ResumableSampler
+    from .save_load import load, save
+
+_HOME = {
+    "Checkpointer": "checkpointer",
+    "NotAState": "errors",
+    "NotPlainData": "errors",
+    "ResumableSampler": "sampler",
+    "StateMismatch": "errors",
+    "StateTooLarge": "errors",
+    "load": "save_load",
+    "save": "save_load",
+}
+
+__all__ = [
+    "Checkpointer",
+    "NotAState",
+    "NotPlainData",
+    "ResumableSampler",
+    "StateMismatch",
+    "StateTooLarge",
+    "load",
+    "save",
+]
+
+
+def __getattr__(name: str) -> object:
+    home = _HOME.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found: object = getattr(importlib.import_module(f".{home}", __name__), name)
+    globals()[name] = found  # this function is not asked again
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,53 @@
+"""How bytes of a tensor become host bytes that `Store.save` can copy, and when they may change again. Trusted.
+
+The boundary capture is the copy that `Store.save` makes: it returns once every buffer is in the staging arena, so
+training may go on at once and nothing of the next step can get into this checkpoint. A tensor on the CPU is handed over
+as a view of its own memory: one copy in all, and the store knows the size before it begins. A tensor on another device
+is copied to the host first; the copy is made when the store asks for that buffer, so host memory holds one region at a
+time, not the whole state.
+
+This module is the only place that knows where tensors live: pinned memory and streams belong here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy
+import torch
+
+from lastgood.core import Store, Ticket
+
+
+def host_bytes(device_bytes: torch.Tensor) -> numpy.ndarray:
+    """The bytes of a one-dimensional uint8 tensor, on the host. A view when it is there already, else a copy."""
+    assert device_bytes.dtype == torch.uint8
+    assert device_bytes.dim() == 1
+    return device_bytes.cpu().numpy()
+
+
+class Snapshot(Protocol):
+    """An encoded state: its size is known, its buffers are not read yet."""
+
+    total_bytes: int
+    on_host: bool
+
+    def buffers(self) -> Iterable[Any]:
+        """The payload's buffers, in order."""
+
+
+class Capture(Protocol):
+    """How a consistent copy gets out of the training's way (the capture axis)."""
+
+    def begin(self, store: Store, snapshot: Snapshot, *, step: int, meta: bytes) -> Ticket:
+        """Start the save; from here on the capture decides when the live memory is read."""
+
+
+class BoundaryCopy:
+    """Copy everything between two updates, before `begin` returns. The default."""
+
+    def begin(self, store: Store, snapshot: Snapshot, *, step: int, meta: bytes) -> Ticket:
+        """Start the save; every buffer has been copied when this returns."""
+        buffers = snapshot.buffers()
+        return store.save(list(buffers) if snapshot.on_host else buffers, step=step, meta=meta)

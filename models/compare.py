@@ -1,0 +1,131 @@
+"""What of a checkpoint does not fit the objects here, as one short phrase for each problem. Changes nothing.
+
+Shapes and dtypes must be the same, since a resume continues the same run: a state that has to be converted is loaded
+with `lastgood.models.load` and converted by the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy
+import torch
+
+PARAMETER_SHAPED = frozenset(
+    (
+        "exp_avg",
+        "exp_avg_sq",
+        "max_exp_avg_sq",
+        "momentum_buffer",
+        "square_avg",
+        "grad_avg",
+        "acc_delta",
+        "exp_inf",
+        "sum",
+    )
+)
+"""State of torch's own optimizers that has its parameter's shape."""
+
+
+def class_name(value: Any) -> str:
+    """Where the class of a value is to be found, for messages and comparison only."""
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def tensor_problems(path: str, here: Any, saved: Any) -> Iterator[str]:
+    """What is wrong between two tensors or arrays, if anything."""
+    if type(here) is not type(saved) and not (isinstance(here, torch.Tensor) and isinstance(saved, torch.Tensor)):
+        yield f"{path}: a {type(saved).__name__} in the store, a {type(here).__name__} here"
+    elif here.shape != saved.shape:
+        yield f"{path}: shape {list(saved.shape)} in the store, {list(here.shape)} here"
+    elif here.dtype != saved.dtype:
+        yield f"{path}: {saved.dtype} in the store, {here.dtype} here"
+
+
+def module_problems(name: str, here: Any, saved: Any) -> Iterator[str]:
+    """Keys, shapes and dtypes of a module's state."""
+    if not isinstance(saved, dict):
+        yield f"{name}: a {type(saved).__name__} in the store, a module here"
+        return
+    missing = [key for key in here if key not in saved]
+    unexpected = [key for key in saved if key not in here]
+    if prefix := common_prefix(missing, unexpected):
+        yield f"{name}: {prefix}"
+    yield from (f"{name}[{key!r}]: missing in the store" for key in missing)
+    yield from (f"{name}[{key!r}]: unexpected, only in the store" for key in unexpected)
+    for key in here:
+        if key in saved and isinstance(here[key], torch.Tensor):
+            yield from tensor_problems(f"{name}[{key!r}]", here[key], saved[key])
+
+
+def common_prefix(missing: list[str], unexpected: list[str]) -> str | None:
+    """The explanation when all names differ by one prefix only, as torch.compile and the parallel wrappers add."""
+    for longer, shorter, where in ((unexpected, missing, "in the store"), (missing, unexpected, "here")):
+        if not shorter or len(longer) != len(shorter) or not longer[0].endswith(shorter[0]):
+            continue
+        prefix = longer[0].removesuffix(shorter[0])
+        if prefix and [prefix + key for key in shorter] == longer:
+            return f"all names {where} begin with {prefix!r}: wrap or unwrap the module as it was when it was saved"
+    return None
+
+
+def optimizer_problems(name: str, optimizer: torch.optim.Optimizer, saved: Any, kind: str | None) -> Iterator[str]:
+    """Groups, the number and names of parameters in each, and the shapes of moments. Moments may be absent."""
+    if not isinstance(saved, dict) or "param_groups" not in saved or "state" not in saved:
+        yield f"{name}: not an optimizer's state in the store"
+        return
+    here, groups = optimizer.param_groups, saved["param_groups"]
+    if len(groups) != len(here):
+        yield f"{name}: {len(groups)} parameter groups in the store, {len(here)} here"
+        return
+    parameters = {}
+    for index, (group, ours) in enumerate(zip(groups, here, strict=True)):
+        if len(group["params"]) != len(ours["params"]):
+            theirs = len(group["params"])
+            yield f"{name}: group {index} has {theirs} parameters in the store, {len(ours['params'])} here"
+            return
+        if group.get("param_names", ours.get("param_names")) != ours.get("param_names", group.get("param_names")):
+            yield f"{name}: the parameters of group {index} have other names, or another order, in the store"
+        lacking = sorted(set(ours) - set(group))
+        if lacking and kind is not None and kind != class_name(optimizer):
+            yield f"{name}: saved from a {kind}, here is a {class_name(optimizer)} (no {lacking[0]!r} in the store)"
+            return
+        parameters.update(zip(group["params"], ours["params"], strict=True))
+    for number, moments in saved["state"].items():
+        if number not in parameters or not isinstance(moments, dict):
+            continue
+        for key, moment in moments.items():
+            if key in PARAMETER_SHAPED and isinstance(moment, torch.Tensor) and moment.dim():
+                shape = parameters[number].shape
+                if moment.shape != shape:
+                    path = f"{name}['state'][{number}][{key!r}]"
+                    yield f"{path}: shape {list(moment.shape)} in the store, its parameter has {list(shape)}"
+
+
+def plain_problems(path: str, here: Any, saved: Any) -> Iterator[str]:
+    """Tensors and arrays that live here must come back; containers around them may differ from what they were."""
+    if isinstance(here, (torch.Tensor, numpy.ndarray)):
+        yield from tensor_problems(path, here, saved)
+    elif isinstance(here, dict):
+        for key, value in here.items():
+            if isinstance(saved, dict) and key in saved:
+                yield from plain_problems(f"{path}[{key!r}]", value, saved[key])
+            elif holds_tensor(value):
+                yield f"{path}[{key!r}]: missing in the store"
+    elif isinstance(here, (list, tuple)):
+        same = isinstance(saved, (list, tuple))
+        for position, value in enumerate(here):
+            if same and position < len(saved):
+                yield from plain_problems(f"{path}[{position}]", value, saved[position])
+            elif holds_tensor(value):
+                yield f"{path}[{position}]: missing in the store"
+
+
+def holds_tensor(value: Any) -> bool:
+    """Whether a tensor or an array is anywhere inside."""
+    if isinstance(value, (torch.Tensor, numpy.ndarray)):
+        return True
+    if isinstance(value, dict):
+        return any(map(holds_tensor, value.values()))
+    return isinstance(value, (list, tuple)) and any(map(holds_tensor, value))

@@ -1,0 +1,193 @@
+"""The entries of a checkpointer's state: how each kind of object is read, held against a checkpoint, and restored.
+
+    kind         recognised by                        before a restore changes anything, it is checked that …
+    Module       torch.nn.Module                      keys, shapes and dtypes are the same
+    Optimizer    torch.optim.Optimizer                groups and parameters match, and moments fit their parameters
+    Stateful     state_dict and load_state_dict       a class of another name does not get keys of another set
+    Stream       a generator of random numbers        it is of the same algorithm
+    Plain        anything else                        every tensor and array here has its equal in the checkpoint
+
+Plain values are data: dicts, lists, numbers, text, tensors. Restoring writes into what is there where it can be written
+into (dicts, lists, tensors and arrays keep their identity, whoever else holds them sees the new contents) and puts the
+restored value into the mapping in every case. A dict or list may have grown or shrunk since: it comes back as saved.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, MutableMapping
+from typing import Any
+
+import numpy
+import torch
+
+from .compare import class_name, module_problems, optimizer_problems, plain_problems
+from .optimizer_room import moments_to_come
+
+
+class Entry:
+    """One named part of the state."""
+
+    checked_in_full = False
+    """Whether `problems` finds everything that could make `restore` fail. Others are restored first, and undone."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name = name
+        self.value = value
+
+    def read(self) -> Any:
+        """The state now, as data that still aliases the live object."""
+        raise NotImplementedError
+
+    def problems(self, saved: Any, kind: str | None) -> Iterator[str]:
+        """Everything that keeps `saved` from being restored here. Changes nothing."""
+        return iter(())
+
+    def restore(self, saved: Any) -> None:
+        """Put `saved` in place. The entry becomes its owner."""
+        raise NotImplementedError
+
+    def growth_bytes(self) -> int:
+        """Bytes that this state has yet to grow by, as far as can be known."""
+        return 0
+
+
+class Stateful(Entry):
+    """Schedulers, scalers, samplers, loaders: whatever has `state_dict` and `load_state_dict`."""
+
+    def read(self) -> Any:
+        """Ask the object for its state."""
+        return self.value.state_dict()
+
+    def problems(self, saved: Any, kind: str | None) -> Iterator[str]:
+        """Only the object knows its state; what can be told from outside is that it was another object's."""
+        here = self.read()
+        renamed = kind is not None and kind != class_name(self.value)
+        if renamed and isinstance(here, dict) and isinstance(saved, dict) and set(here) != set(saved):
+            yield f"{self.name}: saved from a {kind}, here is a {class_name(self.value)}"
+
+    def restore(self, saved: Any) -> None:
+        """Give the object its state."""
+        self.value.load_state_dict(saved)
+
+
+class Module(Stateful):
+    """A torch module."""
+
+    checked_in_full = True
+
+    def problems(self, saved: Any, kind: str | None) -> Iterator[str]:
+        """Keys, shapes and dtypes."""
+        return module_problems(self.name, self.read(), saved)
+
+
+class Optimizer(Stateful):
+    """A torch optimizer."""
+
+    checked_in_full = True
+
+    def problems(self, saved: Any, kind: str | None) -> Iterator[str]:
+        """Groups, parameters and the shapes of moments."""
+        return optimizer_problems(self.name, self.value, saved, kind)
+
+    def growth_bytes(self) -> int:
+        """The moments of parameters that were never updated."""
+        return moments_to_come(self.value)
+
+
+class Stream(Entry):
+    """A generator of random numbers that the user made."""
+
+    def __init__(self, name: str, value: Any, get: Callable[[], Any], put: Callable[[Any], None]) -> None:
+        super().__init__(name, value)
+        self._get = get
+        self._put = put
+
+    def read(self) -> Any:
+        """The generator's state."""
+        return self._get()
+
+    def problems(self, saved: Any, kind: str | None) -> Iterator[str]:
+        """Another algorithm has a state of another form."""
+        here = self.read()
+        if type(saved) is not type(here) or (isinstance(here, dict) and saved.keys() != here.keys()):
+            yield f"{self.name}: saved from another kind of generator than the {class_name(self.value)} here"
+
+    def restore(self, saved: Any) -> None:
+        """Set the generator to the saved state."""
+        self._put(saved)
+
+
+class Plain(Entry):
+    """Data, read from the user's mapping at every save."""
+
+    checked_in_full = True
+
+    def __init__(self, name: str, mapping: MutableMapping[str, Any]) -> None:
+        super().__init__(name, mapping[name])
+        self._mapping = mapping
+
+    def read(self) -> Any:
+        """The value that is in the mapping now."""
+        return self._mapping[self.name]
+
+    def problems(self, saved: Any, kind: str | None) -> Iterator[str]:
+        """Tensors and arrays that have no equal in the checkpoint."""
+        return plain_problems(self.name, self.read(), saved)
+
+    def restore(self, saved: Any) -> None:
+        """Write into the value that is there, and put the result into the mapping."""
+        self._mapping[self.name] = write_into(self.read(), saved)
+
+
+def write_into(here: Any, saved: Any) -> Any:
+    """Bring `saved` into what is here where that can be written into, and return the value that now holds it."""
+    if type(here) is not type(saved):
+        return saved
+    if isinstance(here, torch.Tensor) and here.shape == saved.shape and here.dtype == saved.dtype:
+        with torch.no_grad():
+            here.copy_(saved)
+        return here
+    if isinstance(here, numpy.ndarray) and here.shape == saved.shape and here.dtype == saved.dtype:
+        if not here.flags.writeable:
+            return saved
+        here[...] = saved
+        return here
+    if isinstance(here, dict):
+        merged = {key: write_into(here[key], value) if key in here else value for key, value in saved.items()}
+        here.clear()
+        here.update(merged)
+        return here
+    if isinstance(here, list):
+        here[:] = [write_into(old, new) for old, new in zip(here, saved, strict=False)] + saved[len(here) :]
+        return here
+    if isinstance(here, (set, bytearray)):
+        here.clear()
+        here.update(saved) if isinstance(here, set) else here.extend(saved)
+        return here
+    if type(here) is tuple and len(here) == len(saved):
+        return tuple(write_into(old, new) for old, new in zip(here, saved, strict=True))
+    return saved
+
+
+def entries_of(state: MutableMapping[str, Any]) -> list[Entry]:
+    """The entries of a state, by the kind of each value."""
+    return [_entry(name, state) for name in state]
+
+
+def _entry(name: str, state: MutableMapping[str, Any]) -> Entry:
+    value = state[name]
+    if isinstance(value, torch.nn.Module):
+        return Module(name, value)
+    if isinstance(value, torch.optim.Optimizer):
+        return Optimizer(name, value)
+    if isinstance(value, torch.Generator):
+        return Stream(name, value, value.get_state, value.set_state)
+    if isinstance(value, random.Random):
+        return Stream(name, value, value.getstate, value.setstate)
+    if isinstance(value, numpy.random.Generator):
+        bits = value.bit_generator
+        return Stream(name, value, lambda: bits.state, lambda saved: setattr(bits, "state", saved))
+    if callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None)):
+        return Stateful(name, value)
+    return Plain(name, state)

@@ -1,0 +1,114 @@
+"""The bytes of a saved state: a header, a skeleton, and regions of raw bytes. Checked by `tests/models/`.
+
+    0        8        12       16                24               32                64
+    +--------+--------+--------+-----------------+----------------+-----------------+
+    | magic  | version|   0    | skeleton bytes  |  region bytes  |        0        |
+    +--------+--------+--------+-----------------+----------------+-----------------+
+    | skeleton: JSON, ASCII, padded with zeros to 64                                |
+    +-------------------------------------------------------------------------------+
+    | region 0, padded to 64 | region 1, padded to 64 | ...                         |
+    +-------------------------------------------------------------------------------+
+
+The skeleton is `{"state": node, "extra": node, "tensors": [row, ...], "regions": [byte length, ...]}`. Regions follow
+one another in the order of their lengths, each at the next multiple of 64, so no offset is stored and none can point
+astray. A *node* is one value:
+
+    null true false 12 0.5 "text"    themselves (floats are written so that they read back bit for bit)
+    {"key": node}                    a dict whose keys are all text
+    [tag, ...]                       anything else, by the tags below
+
+Nothing in it names code: a reader maps tags to the fixed constructors of `decode.py`, so loading never runs anything
+that a file asks for.
+
+F1 whole       header, skeleton and regions cover the payload exactly; a reader checks it before using a byte
+F2 data        no tag, dtype or key is looked up as a name in any module
+F3 versioned   a reader meets a higher version with `FormatTooNew` and touches nothing
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from lastgood.core import FormatTooNew
+
+from .errors import NotAState
+
+MAGIC = b"LG state"
+VERSION = 1
+ALIGNMENT = 64
+HEADER = struct.Struct("<8sIIQQ32x")
+assert HEADER.size == ALIGNMENT
+
+DEPTH_LIMIT = 100
+"""Deepest nesting of containers; far beyond any training state, far below what the JSON reader can take."""
+
+# Tags of nodes. One letter for the containers that every state has, words for the rest.
+LIST = "l"
+TUPLE = "t"
+DICT = "d"  # [DICT, key, value, key, value, ...]: some key is not text
+ORDERED_DICT = "o"  # as DICT
+MODULE_DICT = "m"  # [MODULE_DICT, metadata, key, value, ...]: an OrderedDict with torch's version metadata
+COUNTER = "counter"  # as DICT
+SET = "set"
+FROZEN_SET = "frozenset"
+SIZE = "size"  # torch.Size
+INT = "i"  # hexadecimal, when beyond 64 bits
+FLOAT = "f"  # eight bytes in hexadecimal, when not finite
+COMPLEX = "c"  # two of them
+TEXT = "s"  # hexadecimal UTF-8 when it holds lone surrogates
+BYTES = "b"  # [BYTES, region]
+BYTE_ARRAY = "B"
+TENSOR = "T"  # [TENSOR, row of the tensor table]
+ARRAY = "a"  # [ARRAY, dtype, shape, "C" or "F", region]
+SCALAR = "n"  # a numpy scalar: [SCALAR, dtype, hexadecimal]
+DTYPE = "dtype"
+DEVICE = "device"
+
+# Flags of a tensor row.
+REQUIRES_GRAD = 1
+PARAMETER = 2
+
+
+def aligned(length: int) -> int:
+    """The next multiple of the alignment."""
+    return (length + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
+
+
+@dataclass(frozen=True)
+class Header:
+    """The lengths that a payload begins with."""
+
+    skeleton_bytes: int
+    region_bytes: int
+
+    @property
+    def regions_start(self) -> int:
+        """Where region 0 begins."""
+        return ALIGNMENT + aligned(self.skeleton_bytes)
+
+    @property
+    def total_bytes(self) -> int:
+        """The length of the payload."""
+        return self.regions_start + self.region_bytes
+
+    def pack(self) -> bytes:
+        """The header's 64 bytes."""
+        return HEADER.pack(MAGIC, VERSION, 0, self.skeleton_bytes, self.region_bytes)
+
+
+def read_header(payload: memoryview) -> Header:
+    """Read the header and hold it against the payload's real length (F1, F3)."""
+    if len(payload) < HEADER.size:
+        raise NotAState(f"not a saved state: {len(payload)} bytes are less than its header")
+    magic, version, _, skeleton_bytes, region_bytes = HEADER.unpack_from(payload)
+    if magic != MAGIC:
+        raise NotAState(
+            "not a saved state: this checkpoint was not written by lastgood.models; read it with Store.read"
+        )
+    if version > VERSION:
+        raise FormatTooNew(f"the state is of format {version}, this lastgood reads up to {VERSION}: upgrade lastgood")
+    header = Header(skeleton_bytes, region_bytes)
+    if header.total_bytes != len(payload):
+        raise NotAState(f"not a whole state: {len(payload)} bytes where its header says {header.total_bytes}")
+    return header
