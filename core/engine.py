@@ -13,6 +13,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from .arena import Arena
 from .atomics import load
@@ -22,7 +24,7 @@ from .flight import Flight, encoded
 from .layout import MARK_OFFSET, Layout, encode_mark
 from .options import Options
 from .record import Record
-from .rules import FAILED, NO_TAG, SKIPPED, sequence_of, slot_of, words_for
+from .rules import FAILED, NO_TAG, PAGE_BYTES, SKIPPED, sequence_of, slot_of, words_for
 from .statistics import Counters
 from .ticket import Ticket
 from .writers import Writers
@@ -38,6 +40,7 @@ class Engine:
         self.cells = new_cells()
         self.words = words_for(layout.slot_count)
         self.records: list[Record | None] = [None] * layout.slot_count
+        self._options = options
         self.arena = Arena(layout.chunk_bytes, options.buffer_count(layout))
         self.writers = Writers(options.writers, layout.store.hex()[:8])
         self.failures: deque[Ticket] = deque()
@@ -49,6 +52,7 @@ class Engine:
         self._mark_page = aligned_buffer(MARK_OFFSET)
         self._flights: list[Flight] = []
         self._places_taken = 0
+        self._is_quiet = False
         self._landed = threading.Condition(threading.Lock())
 
     # --- a save's way in and out -------------------------------------------------------------------------------------
@@ -85,7 +89,7 @@ class Engine:
         return bool(gives_way or leaving)
 
     def _is_full(self, payload_bytes: int) -> bool:
-        if self._places_taken == self.layout.in_flight:
+        if self._is_quiet or self._places_taken == self.layout.in_flight:
             return True
         return self._overload != "block" and self.arena.free_bytes < min(payload_bytes, self.arena.total_bytes)
 
@@ -112,6 +116,30 @@ class Engine:
         with self._landed:
             while self._flights:
                 self._landed.wait()
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """No save is in flight and none is admitted inside."""
+        with self._landed:
+            while self._flights or self._is_quiet:
+                self._landed.wait()
+            self._is_quiet = True
+        try:
+            yield
+        finally:
+            with self._landed:
+                self._is_quiet = False
+                self._landed.notify_all()
+
+    def grow(self, layout: Layout, header: Device) -> None:
+        """Go on with larger slots; call it inside `quiet`. Slot files follow when they are acquired."""
+        assert layout.slot_bytes >= self.layout.slot_bytes
+        if layout.chunk_bytes != self.layout.chunk_bytes:
+            self.arena = Arena(layout.chunk_bytes, self._options.buffer_count(layout))
+        self._areas = [aligned_buffer(layout.area_bytes) for _ in self._devices]
+        self._header.close()
+        self._header = header
+        self.layout = layout
 
     def newest(self) -> Record | None:
         """The newest published record."""
@@ -148,14 +176,16 @@ class Engine:
             device.persist()
 
     def write_record(self, record: Record) -> None:
-        """Write a slot's record area and remember the record."""
-        self._devices[record.slot].write(0, encoded(record, self._areas[record.slot]))
+        """Write a slot's record area and remember the record. In a store that has grown, the area may be a smaller one."""
+        area = self._areas[record.slot][: record.payload_offset]
+        self._devices[record.slot].write(0, encoded(record, area))
         self.records[record.slot] = record
 
     def write_empty_record(self, slot: int) -> None:
-        """Overwrite a slot's record area with zeros."""
-        self._areas[slot][:] = 0
-        self._devices[slot].write(0, self._areas[slot])
+        """Overwrite the record's first page, and so its fixed part, with zeros."""
+        page = self._areas[slot][:PAGE_BYTES]
+        page[:] = 0
+        self._devices[slot].write(0, page)
         self.records[slot] = None
 
     def write_mark(self) -> None:

@@ -26,5 +26,25 @@ def rule(function: Function) -> Function:
 
 def kernel(function: Function) -> Function:
     """Compile array work: no GIL while it runs, machine code cached beside the source."""
-    compiled: Function = numba.njit(nogil=True, cache=True)(function)
-    return compiled
+    compiled: Any = numba.njit(nogil=True, cache=True)(function)
+    if JIT:
+        _distrust_foreign_code(compiled._cache)
+    result: Function = compiled
+    return result
+
+
+def _distrust_foreign_code(cache: Any) -> None:
+    """Compile again where cached code belongs to this folder under another name.
+
+    The cache lies beside the source and its code imports the package it was compiled in, so a copy of the folder that
+    took its `__pycache__` along would fail on its first call.
+    """
+    load_overload = cache.load_overload
+
+    def load_own(signature: Any, target: Any) -> Any:
+        try:
+            return load_overload(signature, target)
+        except ImportError:
+            return None
+
+    cache.load_overload = load_own

@@ -13,7 +13,7 @@
                                   12      4  number of slots
                                   16     16  store id
                                   32      8  bytes of payload a slot has room for
-                                  40      8  bytes of a chunk
+                                  40      8  bytes of a chunk, at most
                                   48      4  bytes of meta a record has room for
                                   52      4  saves in flight
                                   56      4  checkpoints to keep
@@ -60,7 +60,7 @@ class Layout:
 
     store: bytes
     slot_bytes: int
-    chunk_bytes: int
+    chunk_limit_bytes: int
     meta_bytes: int
     in_flight: int
     keep: int
@@ -71,6 +71,11 @@ class Layout:
     def slot_count(self) -> int:
         """Slots: one for each save in flight and each checkpoint kept."""
         return self.in_flight + self.keep
+
+    @property
+    def chunk_bytes(self) -> int:
+        """What a payload is cut into; never more than a whole slot."""
+        return min(self.chunk_limit_bytes, align_up(self.slot_bytes))
 
     @property
     def area_bytes(self) -> int:
@@ -96,8 +101,8 @@ class Layout:
             raise WrongGeometry(f"keep={self.keep}: give 1 to {KEEP_LIMIT}; the newest checkpoint is always kept")
         if not 1 <= self.slot_bytes < 2**62:
             raise WrongGeometry(f"slot_bytes={self.slot_bytes}: give the size of the largest checkpoint, at least 1")
-        if self.chunk_bytes < PAGE_BYTES or self.chunk_bytes % PAGE_BYTES or self.chunk_bytes > 2**30:
-            raise WrongGeometry(f"chunk_bytes={self.chunk_bytes}: give a multiple of {PAGE_BYTES}, at most 1 GiB")
+        if not PAGE_BYTES <= self.chunk_limit_bytes <= 2**30 or self.chunk_limit_bytes % PAGE_BYTES:
+            raise WrongGeometry(f"chunk_bytes={self.chunk_limit_bytes}: give a multiple of {PAGE_BYTES}, at most 1 GiB")
         if not 0 <= self.meta_bytes <= 2**20:
             raise WrongGeometry(f"meta_bytes={self.meta_bytes}: give 0 to 1 MiB; larger things belong in the payload")
         if self.persists not in (1, 2):
@@ -117,7 +122,7 @@ def encode_header(layout: Layout) -> NDArray[np.uint8]:
         layout.slot_count,
         layout.store,
         layout.slot_bytes,
-        layout.chunk_bytes,
+        layout.chunk_limit_bytes,
         layout.meta_bytes,
         layout.in_flight,
         layout.keep,
@@ -126,6 +131,14 @@ def encode_header(layout: Layout) -> NDArray[np.uint8]:
     )
     image = np.zeros(HEADER_BYTES, np.uint8)
     image[: len(body) + 4] = np.frombuffer(sealed(body), np.uint8)
+    return image
+
+
+def encode_grown_header(layout: Layout, marked: bool) -> NDArray[np.uint8]:
+    """A header that takes the place of another one, its mark included."""
+    image = encode_header(layout)
+    if marked:
+        image[MARK_OFFSET:] = encode_mark(layout)
     return image
 
 
@@ -161,22 +174,3 @@ def decode_header(image: bytes, path: str) -> tuple[Layout, bool]:
     # A mark torn by a power loss was never followed by an acknowledgement; a damaged one must not hide a loss: anything
     # but zeros counts as marked.
     return layout, any(mark)
-
-
-def new_layout(
-    store: bytes,
-    *,
-    slot_bytes: int,
-    chunk_bytes: int,
-    meta_bytes: int,
-    in_flight: int,
-    keep: int,
-    persists: int,
-    now_ns: int,
-) -> Layout:
-    """A checked layout; a chunk is never larger than a slot."""
-    layout = Layout(
-        store, slot_bytes, min(chunk_bytes, align_up(max(slot_bytes, 1))), meta_bytes, in_flight, keep, persists, now_ns
-    )
-    layout.check()
-    return layout

@@ -115,6 +115,7 @@ class Reader:
         if self._live is not None:
             return self._live.kept()
         if not self._writable:
+            self._layout, self._was_marked = read_header(self._directory)  # the writer may have grown it
             self._scan = self._look()
         return self._scan.in_order()[: self.keep]
 

@@ -19,8 +19,8 @@
        112      m  meta
      112+m     4n  CRC32C of each chunk
 
-The rest of the record area is zero. Zeros where the fixed part should be are an empty record. A record torn by a power loss fails its own
-CRC and counts as rejected: it was never acknowledged.
+The rest of the record area is zero. Zeros where the fixed part should be are an empty record. A record torn by a power
+loss fails its own CRC and counts as rejected: it was never acknowledged.
 """
 
 from __future__ import annotations

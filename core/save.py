@@ -63,7 +63,7 @@ from .steps import (
 )
 
 
-def save(cells: Any, mine: Any, words: int, keep: int, one_persist: int) -> Iterator[int]:  # noqa: C901, PLR0912
+def save(cells: Any, mine: Any, words: int, keep: int, one_persist: int) -> Iterator[int]:
     """Run one save over the shared `cells`; `mine` holds its own words and receives its OUTCOME.
 
     `words` is the number of words in a slot set, `keep` the number of checkpoints to keep. With `one_persist` the

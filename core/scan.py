@@ -22,7 +22,7 @@ from .layout import Layout, slot_name
 from .reading import payload_memory, read_payload
 from .record import Record, RecordRejected, decode
 from .recover import CANDIDATE, EMPTY, REJECTED, survey
-from .rules import BROKEN, DONE, NO_TAG, slot_of, tag_of
+from .rules import BROKEN, DONE, NO_TAG, PAGE_BYTES, slot_of, tag_of
 
 
 class Scan:
@@ -108,10 +108,7 @@ class Scan:
         try:
             if device is None:
                 raise RecordRejected("the file is missing")
-            try:
-                device.read(0, self._area)
-            except EOFError as error:
-                raise RecordRejected(str(error)) from error
+            self._read_area(device)
             record = decode(self._area, self._layout.store, slot)
         except RecordRejected as reason:
             self._reject(slot, str(reason))
@@ -128,6 +125,14 @@ class Scan:
             self.records[slot] = record
             self.tags[slot] = tag_of(record.sequence, slot)
             self.verdict[slot] = CANDIDATE
+
+    def _read_area(self, device: Device) -> None:
+        """Read a record area, or as much of it as a file has that was made before the store grew."""
+        there = min(self._area.size, device.size() // PAGE_BYTES * PAGE_BYTES)
+        if there == 0:
+            raise RecordRejected(f"the file is {device.size()} bytes long")
+        self._area[there:] = 0
+        device.read(0, self._area[:there])
 
     def _reject(self, slot: int, reason: str) -> None:
         self.verdict[slot] = REJECTED

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import uuid
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
@@ -28,7 +29,7 @@ from .directory import Directory, Lock
 from .engine import Engine
 from .errors import OtherRun, SaveFailed, StoreError, WrongGeometry
 from .incoming import as_pieces
-from .layout import HEADER, Layout, new_layout
+from .layout import HEADER, Layout, encode_grown_header
 from .options import Options
 from .reader import Payload, Reader
 from .ready import make_engine_ready
@@ -84,16 +85,9 @@ class Store(Reader):
         Raises StoreExists, NotAStore, StoreInUse, WrongGeometry, or OSError (ENOSPC names the bytes needed).
         """
         options = Options(staging_bytes, writers, overload, new_run=True)
-        layout = new_layout(
-            uuid.uuid4().bytes,
-            slot_bytes=slot_bytes,
-            chunk_bytes=chunk_bytes,
-            meta_bytes=meta_bytes,
-            in_flight=in_flight,
-            keep=keep,
-            persists=persists,
-            now_ns=time.time_ns(),
-        )
+        identity = uuid.uuid4().bytes
+        layout = Layout(identity, slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists, time.time_ns())
+        layout.check()
         directory = path if isinstance(path, Directory) else Directory(path, device)
         lock = create_files(directory, layout)
         return cls._opened(directory, layout, False, lock, options)
@@ -180,8 +174,7 @@ class Store(Reader):
 
     def _continue(self, record: Record) -> None:
         if self._engine is not None and not self._may_save:
-            self._engine.run = record.run
-            self._may_save = True
+            self._engine.run, self._may_save = record.run, True
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
@@ -216,9 +209,7 @@ class Store(Reader):
 
     def _prepared(self, total: int | None, step: int, meta: bytes) -> Engine:
         self._check_open()
-        engine = self._engine
-        if engine is None:
-            raise StoreError(f"{self.path} was opened read-only: open it without read_only to save")
+        engine = self._writer()
         self._check_fits(total or 0)
         if len(meta) > self._layout.meta_bytes:
             raise WrongGeometry(f"meta of {len(meta)} bytes: this store has room for {self._layout.meta_bytes}")
@@ -248,10 +239,32 @@ class Store(Reader):
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
+    def grow(self, slot_bytes: int) -> None:
+        """Give every slot room for payloads of `slot_bytes`, now and after reopening.
+
+        Waits for the saves in flight. Kept checkpoints are not touched; a slot file is extended when it is next acquired, and
+        that save fails, loudly, when the file system has no room. Raises WrongGeometry for a smaller size.
+        """
+        self._check_open()
+        engine = self._writer()
+        layout = replace(self._layout, slot_bytes=slot_bytes)
+        layout.check()
+        if slot_bytes < self.slot_bytes:
+            raise WrongGeometry(f"{self.path} has slots of {self.slot_bytes:,} bytes: a store only grows")
+        with engine.quiet():
+            self._directory.publish(HEADER, encode_grown_header(layout, self.marked).tobytes())
+            self._layout = layout
+            engine.grow(layout, self._directory.open(HEADER))
+
+    def _writer(self) -> Engine:
+        if self._engine is None:
+            raise StoreError(f"{self.path} was opened read-only: open it without read_only to save or grow")
+        return self._engine
+
     def _check_fits(self, total: int) -> None:
         if total > self.slot_bytes:
             raise WrongGeometry(
-                f"a payload of {total:,} bytes does not fit into slots of {self.slot_bytes:,}: create larger ones"
+                f"a payload of {total:,} bytes does not fit into slots of {self.slot_bytes:,}: call grow({total})"
             )
 
     def close(self) -> None:
