@@ -62,12 +62,12 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'lastgood' has no attribute {name!r}")
     try:
         room = importlib.import_module(f"lastgood.{_HOME.get(name, name)}")
+        found: object = room if name in _ROOMS else getattr(room, name)
     except ModuleNotFoundError as missing:
         if missing.name != "torch":
             raise
         # Without `from None` the one line that helps would stand below a page of somebody else's traceback.
         raise ImportError(f"lastgood.{name} needs PyTorch: pip install 'lastgood[torch]'") from None
-    found: object = room if name in _ROOMS else getattr(room, name)
     globals()[name] = found  # this function is not asked again
     return found
 
