@@ -24,7 +24,7 @@ from .errors import (
     StoreInUse,
     WrongGeometry,
 )
-from .reader import SlotReport
+from .reader import FileReport
 from .record import Record
 from .statistics import Statistics
 from .store import Store
@@ -32,6 +32,7 @@ from .ticket import Ticket
 
 __all__ = [
     "Damaged",
+    "FileReport",
     "FormatTooNew",
     "NoStore",
     "NotAStore",
@@ -40,7 +41,6 @@ __all__ = [
     "Record",
     "SaveFailed",
     "SaveSkipped",
-    "SlotReport",
     "Statistics",
     "Store",
     "StoreClosed",

@@ -15,7 +15,7 @@ import time
 from typing import Any
 
 from .errors import NothingUsable, StoreError
-from .reader import SlotReport
+from .reader import FileReport
 from .record import Record
 from .store import Store
 
@@ -84,45 +84,47 @@ def run_inspect(arguments: argparse.Namespace) -> int:
 
 
 def run_verify(arguments: argparse.Namespace) -> int:
-    """Read everything, print a line a slot."""
+    """Read everything, print a line a file."""
     with Store.open(arguments.path, read_only=True) as store:
         reports = store.verify()
         marked = store.marked
-    whole = [report for report in reports if report.state == "whole"]
-    damaged = [report for report in reports if report.state == "damaged"]
-    good = not damaged and (bool(whole) or not marked)
+    whole = sum(report.state == "whole" and report.record is not None for report in reports)
+    damaged = sum(report.state == "damaged" for report in reports)
+    good = damaged == 0 and (whole > 0 or not marked)
     if arguments.json:
-        slots = [
-            {"slot": report.slot, "state": report.state, "detail": report.detail, **_step(report)} for report in reports
+        files = [
+            {"file": report.file, "state": report.state, "detail": report.detail, **_step(report)} for report in reports
         ]
-        print(json.dumps({"ok": good, "whole": len(whole), "damaged": len(damaged), "slots": slots}))
+        print(json.dumps({"ok": good, "whole": whole, "damaged": damaged, "files": files}))
     else:
         for report in reports:
             step = f"step {report.record.step}" if report.record is not None else ""
-            print(f"slot {report.slot:>4}  {report.state:<9} {step:<14} {report.detail}".rstrip())
-        print(f"{len(whole)} whole, {len(damaged)} damaged" + ("" if good else ": not good"))
+            print(f"{report.file:<10} {report.state:<9} {step:<14} {report.detail}".rstrip())
+        print(f"{whole} checkpoints whole, {damaged} files damaged" + ("" if good else ": not good"))
     return 0 if good else 1
 
 
-def _step(report: SlotReport) -> dict[str, int]:
+def _step(report: FileReport) -> dict[str, int]:
     return {"step": report.record.step} if report.record is not None else {}
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run whichever of the two commands `arguments.command` names."""
+    return run_verify(arguments) if arguments.command == "verify" else run_inspect(arguments)
 
 
 def main(argv: list[str] | None = None, program: str = "python -m lastgood.core") -> int:
     """Run one command; errors are one line on standard error, exit status 2."""
     parser = argparse.ArgumentParser(prog=program, description="Look into a store of checkpoints.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, text, run in (("inspect", INSPECT_HELP, run_inspect), ("verify", VERIFY_HELP, run_verify)):
-        command = commands.add_parser(name, help=text, description=text)
-        add_arguments(command)
-        command.set_defaults(run=run)
+    for name, text in (("inspect", INSPECT_HELP), ("verify", VERIFY_HELP)):
+        add_arguments(commands.add_parser(name, help=text, description=text))
     arguments = parser.parse_args(argv)
     try:
-        status: int = arguments.run(arguments)
+        return run(arguments)
     except NothingUsable as error:
         print(f"lastgood: {error}", file=sys.stderr)
         return 1
     except (StoreError, OSError) as error:
         print(f"lastgood: {error}", file=sys.stderr)
         return 2
-    return status

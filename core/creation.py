@@ -6,6 +6,7 @@ last: before that instant there is no store, after it there is a whole one. A cr
 
 from __future__ import annotations
 
+import contextlib
 import errno
 
 from .device import Device
@@ -21,6 +22,7 @@ def create_files(directory: Directory, layout: Layout) -> Lock:
     """
     made = directory.make()
     lock: Lock | None = None
+    is_ours = False
     try:
         if HEADER in directory.names():
             raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
@@ -31,11 +33,13 @@ def create_files(directory: Directory, layout: Layout) -> Lock:
             raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
         if strangers:
             raise NotAStore(f"{directory.path} holds other files ({strangers[0]}, ...): give an empty directory")
+        is_ours = True
         _fill(directory, layout)
     except BaseException:
+        if is_ours:
+            _remove(directory)
         if lock is not None:
             lock.release()
-            _remove_leftovers(directory)
         directory.unmake(made)
         raise
     return lock
@@ -66,16 +70,15 @@ def _fill(directory: Directory, layout: Layout) -> None:
     directory.publish(HEADER, encode_header(layout).tobytes())
 
 
-def _remove_leftovers(directory: Directory) -> None:
-    """Undo a creation; a store whose header is in place is never touched."""
-    if HEADER not in directory.names():
-        for name in directory.names():
-            if name.startswith("slot-") or name in (LOCK, f"{HEADER}.new"):
-                directory.remove(name)
+def _remove(directory: Directory) -> None:
+    """Undo a creation of ours, the header first; the lock is still held, so nobody else has begun one."""
+    for name in (HEADER, *directory.names()):
+        with contextlib.suppress(OSError):
+            directory.remove(name)
 
 
-def read_header(directory: Directory) -> tuple[Layout, bool]:
-    """The layout of the store in `directory` and whether it is marked. Raises NoStore, NotAStore, Damaged, FormatTooNew."""
+def read_header(directory: Directory) -> tuple[Layout, bool, str]:
+    """What `decode_header` says of the store in `directory`. Raises NoStore, NotAStore, Damaged, FormatTooNew."""
     directory.require()
     try:
         image = directory.read_small(HEADER)

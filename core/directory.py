@@ -58,9 +58,13 @@ class Directory:
             path = os.path.dirname(path)
         if not os.path.isdir(path):
             raise NotAStore(f"{path} is a file; a store is a directory: give another path")
-        for path in reversed(missing):
-            os.makedirs(path, exist_ok=True)
-            persist_directory(os.path.dirname(path))
+        try:
+            for path in reversed(missing):
+                os.makedirs(path, exist_ok=True)
+                persist_directory(os.path.dirname(path))
+        except BaseException:
+            self.unmake(missing)
+            raise
         return missing
 
     def unmake(self, made: list[str]) -> None:

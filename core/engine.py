@@ -21,6 +21,7 @@ from .atomics import load
 from .cells import KEPT, ROOT, new_cells
 from .device import Device, aligned_buffer
 from .flight import Flight, encoded
+from .interrupt import Shield
 from .layout import MARK_OFFSET, Layout, encode_mark
 from .options import Options
 from .record import Record
@@ -57,8 +58,11 @@ class Engine:
 
     # --- a save's way in and out -------------------------------------------------------------------------------------
 
-    def admit(self, step: int, meta: bytes, payload_bytes: int) -> Flight | None:
-        """A flight that holds a permit, waiting as the overload policy says; None when the policy refuses this save."""
+    def admit(self, step: int, meta: bytes, payload_bytes: int, shield: Shield) -> Flight | None:
+        """A flight that holds a permit, waiting as the overload policy says; None when the policy refuses this save.
+
+        The shield is up when it returns: from here on an interrupt must find a caller that gives the flight up.
+        """
         began = time.perf_counter()
         ticket = Ticket(step, self.newest)
         flight = Flight(self, ticket, meta)
@@ -71,6 +75,7 @@ class Engine:
                         return None
                 else:
                     self._landed.wait()
+            shield.up()
             self._places_taken += 1
             self._flights.append(flight)
         self.counters.add_blocked(time.perf_counter() - began)
@@ -95,19 +100,34 @@ class Engine:
 
     def finished(self, flight: Flight, outcome: int) -> None:
         """A flight has ended: its slot is back or published, so its permit may go to the next (E1)."""
-        if outcome == FAILED:
-            self.failures.append(flight.ticket)
+        ticket = flight.ticket
+        ticket.conclude(outcome, flight.error)
+        if outcome == FAILED and not flight.is_told:
+            self.failures.append(ticket)
         self.counters.count(outcome)
         with self._landed:
             self._flights.remove(flight)
             self._places_taken -= 1
-            flight.ticket.end(outcome, flight.error)
+            ticket.wake()
             self._landed.notify_all()
+
+    def tell_of_failures(self, ticket: Ticket | None) -> None:
+        """Raise SaveFailed for the failures nobody was told of yet (E2); `ticket` is that of the save just started."""
+        failures = []
+        while self.failures:
+            failures.append(self.failures.popleft())
+        if failures:
+            error = failures[0].failure()
+            if len(failures) > 1:
+                error.args = (f"{error} (and {len(failures) - 1} more saves failed)",)
+            error.ticket = ticket
+            raise error
 
     def skip(self, step: int) -> Ticket:
         """A ticket of a save that the policy refused."""
         ticket = Ticket(step, self.newest)
-        ticket.end(SKIPPED, None)
+        ticket.conclude(SKIPPED, None)
+        ticket.wake()
         self.counters.count(SKIPPED)
         return ticket
 
@@ -151,6 +171,13 @@ class Engine:
             if record is not None and record.sequence == sequence_of(tag):
                 return record
             # The slot was displaced and used again between the two reads: look again.
+
+    def staging_buffer(self) -> int:
+        """A buffer of the arena; the time spent waiting for one is accounted for."""
+        began = time.perf_counter()
+        index = self.arena.acquire()
+        self.counters.add_blocked(time.perf_counter() - began)
+        return index
 
     def kept(self) -> list[Record]:
         """The records that the cells name, newest first."""

@@ -41,6 +41,8 @@ class Flight:
         self.ticket = ticket
         self.error: BaseException | None = None
         self.has_written = False
+        self.is_told = False
+        self._is_sealed = False
         self._meta = meta
         self._started_ns = time.time_ns()
         self._status = DONE
@@ -74,7 +76,7 @@ class Flight:
         offset = 0
         while offset < data.size and self.is_open:
             if self._buffer < 0:
-                self._buffer = self.engine.arena.acquire()
+                self._buffer = self.engine.staging_buffer()
                 self._filled = 0
                 self._digests.append(0)
             buffer = self.engine.arena.buffer(self._buffer)[: self.layout.chunk_bytes]
@@ -88,15 +90,19 @@ class Flight:
                 self._send()
 
     def seal(self) -> None:
-        """The payload is complete."""
+        """The payload is complete. Harmless a second time."""
+        if self._is_sealed:
+            return
+        self._is_sealed = True
         if self._buffer >= 0:
             self._send()
         if fetch_add(self._outstanding, 0, -1) == 1 and not self.ticket.done:
             self.engine.writers.submit(self.ticket.sequence, self._drive)
 
     def give_up(self, error: BaseException) -> None:
-        """The payload will not be completed: its producer failed."""
+        """The payload will not be completed: its producer failed, and is told by that very exception."""
         self._stop(BROKEN, error)
+        self.is_told = True
         self.seal()
 
     def refuse(self) -> None:
@@ -125,7 +131,7 @@ class Flight:
                 offset = chunk_offset(layout.area_bytes, layout.chunk_bytes, index)
                 self.engine.device(self._slot).write(offset, padded)
                 self.engine.count_written(padded.size)
-        except OSError as error:
+        except BaseException as error:  # whatever it was, the chunk may not be there
             self._stop(BROKEN, error)
         finally:
             self.engine.arena.release(buffer)
@@ -184,7 +190,7 @@ class Flight:
                 record = engine.records[self._slot]
                 assert record is not None
                 self.ticket.acknowledge(record)
-        except OSError as error:
+        except BaseException as error:  # the program releases or quarantines the slot; dropping it here would leak one
             self._stop(BROKEN, error)
 
     def _record(self) -> Record:

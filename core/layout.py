@@ -21,6 +21,7 @@
                                   64      8  nanoseconds since 1970 when it was created
                                   72      4  CRC32C of the bytes before
     header, page 1            the mark: zeros, or magic "LGMARKED", store id, CRC32C of both
+    header, page 2            page 0 again: one copy may rot
 
 The mark is persisted before the first acknowledgement. It tells a store that never acknowledged anything (a fresh start
 is right) from one that has lost everything (an error).
@@ -29,7 +30,7 @@ is right) from one that has lost everything (an error).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +38,7 @@ from numpy.typing import NDArray
 from .cells import IN_FLIGHT_LIMIT, KEEP_LIMIT
 from .digest import DIGEST_BYTES, digest
 from .errors import Damaged, FormatTooNew, NotAStore, WrongGeometry
+from .incoming import whole_number
 from .record import FIXED_BYTES, FORMAT_VERSION
 from .rules import PAGE_BYTES, align_up, chunk_count, record_area_bytes, slot_file_bytes
 
@@ -45,8 +47,9 @@ LOCK = "lock"
 MAGIC = b"LASTGOOD"
 MARK_MAGIC = b"LGMARKED"
 FIXED = struct.Struct("<8sII16sQQIIIIQ")
-HEADER_BYTES = 2 * PAGE_BYTES
 MARK_OFFSET = PAGE_BYTES
+COPY_OFFSET = 2 * PAGE_BYTES
+HEADER_BYTES = 3 * PAGE_BYTES
 
 
 def slot_name(slot: int) -> str:
@@ -93,8 +96,10 @@ class Layout:
         """Everything the store takes on its file system."""
         return HEADER_BYTES + self.slot_count * self.file_bytes
 
-    def check(self) -> None:
-        """Raise WrongGeometry, in one line, for sizes that no store can have."""
+    def checked(self) -> Layout:
+        """Itself. Raises WrongGeometry, or TypeError for what is no whole number, in one line."""
+        for field in fields(self)[1:]:
+            whole_number(field.name, getattr(self, field.name))
         if not 1 <= self.in_flight <= IN_FLIGHT_LIMIT:
             raise WrongGeometry(f"in_flight={self.in_flight}: give 1 to {IN_FLIGHT_LIMIT}")
         if not 1 <= self.keep <= KEEP_LIMIT:
@@ -107,6 +112,7 @@ class Layout:
             raise WrongGeometry(f"meta_bytes={self.meta_bytes}: give 0 to 1 MiB; larger things belong in the payload")
         if self.persists not in (1, 2):
             raise WrongGeometry(f"persists={self.persists}: give 1 or 2")
+        return self
 
 
 def sealed(body: bytes) -> bytes:
@@ -115,7 +121,7 @@ def sealed(body: bytes) -> bytes:
 
 
 def encode_header(layout: Layout) -> NDArray[np.uint8]:
-    """A header of an unmarked store: two pages."""
+    """A header of an unmarked store."""
     body = FIXED.pack(
         MAGIC,
         FORMAT_VERSION,
@@ -130,15 +136,16 @@ def encode_header(layout: Layout) -> NDArray[np.uint8]:
         layout.created_at_ns,
     )
     image = np.zeros(HEADER_BYTES, np.uint8)
-    image[: len(body) + 4] = np.frombuffer(sealed(body), np.uint8)
+    for offset in (0, COPY_OFFSET):
+        image[offset : offset + len(body) + 4] = np.frombuffer(sealed(body), np.uint8)
     return image
 
 
-def encode_grown_header(layout: Layout, marked: bool) -> NDArray[np.uint8]:
-    """A header that takes the place of another one, its mark included."""
+def encode_marked_header(layout: Layout, marked: bool) -> NDArray[np.uint8]:
+    """A header that takes the place of an older one, its mark included."""
     image = encode_header(layout)
     if marked:
-        image[MARK_OFFSET:] = encode_mark(layout)
+        image[MARK_OFFSET:COPY_OFFSET] = encode_mark(layout)
     return image
 
 
@@ -150,27 +157,33 @@ def encode_mark(layout: Layout) -> NDArray[np.uint8]:
     return page
 
 
-def decode_header(image: bytes, path: str) -> tuple[Layout, bool]:
-    """The layout, and whether the store has ever acknowledged a save.
+def decode_header(image: bytes, path: str) -> tuple[Layout, bool, str]:
+    """The layout, whether the store has ever acknowledged a save, and what was wrong with one of the two copies, or "".
 
-    Raises NotAStore for other bytes, Damaged for a header that fails its digest, FormatTooNew for a later version.
+    Raises NotAStore for other bytes, Damaged when neither copy is whole, FormatTooNew for a later version.
     """
-    if image[:8] != MAGIC:
-        raise NotAStore(f"{path} is not a lastgood store: its header begins with other bytes")
-    (version,) = struct.unpack_from("<I", image, 8)
-    if version > FORMAT_VERSION:
-        raise FormatTooNew(
-            f"{path} is a store of format {version}, this version reads up to {FORMAT_VERSION}: update lastgood"
-        )
-    end = FIXED.size + 4
-    if len(image) < HEADER_BYTES or image[:end] != sealed(image[: FIXED.size]):
-        raise Damaged(f"{path}: the header is damaged (its digest is wrong); restore the file `{HEADER}` from a copy")
-    _, _, slots, store, slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists, created = FIXED.unpack(
-        image[: FIXED.size]
-    )
-    layout = Layout(store, slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists, created)
+    copies = [image[offset : offset + PAGE_BYTES] for offset in (0, COPY_OFFSET)]
+    whole = [page for page in copies if _is_whole(page)]
+    if not whole:
+        if all(page[:8] != MAGIC for page in copies):
+            raise NotAStore(f"{path} is not a lastgood store: its header begins with other bytes")
+        versions = {struct.unpack_from("<I", page, 8)[0] for page in copies if page[:8] == MAGIC and len(page) >= 12}
+        if len(versions) == 1 and (version := versions.pop()) > FORMAT_VERSION:
+            raise FormatTooNew(
+                f"{path} is a store of format {version}, this version reads up to {FORMAT_VERSION}: update lastgood"
+            )
+        raise Damaged(f"{path}: both copies in the file `{HEADER}` are damaged; restore it from elsewhere")
+    _, _, slots, store, *sizes = FIXED.unpack(whole[0][: FIXED.size])
+    layout = Layout(store, *sizes)
     assert slots == layout.slot_count
     mark = image[MARK_OFFSET : MARK_OFFSET + len(MARK_MAGIC) + len(store) + 4]
     # A mark torn by a power loss was never followed by an acknowledgement; a damaged one must not hide a loss: anything
     # but zeros counts as marked.
-    return layout, any(mark)
+    damage = "" if len(whole) == 2 else f"{HEADER}: one of its two copies is damaged, the other was used"
+    return layout, any(mark), damage
+
+
+def _is_whole(page: bytes) -> bool:
+    """Whether a copy has this version's magic, version and digest."""
+    start = MAGIC + struct.pack("<I", FORMAT_VERSION)
+    return page[: len(start)] == start and page[: FIXED.size + 4] == sealed(page[: FIXED.size])

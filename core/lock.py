@@ -1,27 +1,26 @@
-"""One writer for a store, told by name. Trusted: POSIX record locks.
+"""One writer for a store, told by name. Trusted: open-file-description locks of the kernel.
 
-L1 exclusive    while a process holds the lock no other process can take it
-L2 never-stale  the kernel drops it when the process ends, however it ends, and a fork does not inherit it: a data loader
-                worker that outlives its killed parent does not keep the store shut
-L3 in-process   record locks do not see a second attempt by the same process, and closing any descriptor of the file drops
-                them; so a table of held files is asked first, and the file is never opened again while held
+L1 exclusive    while one writer holds the lock no other can take it, in this process or another
+L2 never-stale  the kernel drops it when the process ends, however it ends. A forked child gives its share back at once, so a
+                data loader worker that outlives its killed parent does not keep the store shut
+L3 own-file     other descriptors of the lock file may come and go, also in this process: copying a live store's directory
+                does not drop the lock, as it would with a classic record lock
 """
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
 import socket
 import struct
-import threading
 
 from .errors import StoreInUse
 
-_held: dict[tuple[int, int], int] = {}
-"""(device, inode) of a held lock file -> the process that holds it: a fork inherits the table, not the locks."""
-
-_table = threading.Lock()
+_FLOCK = "hhqqi4x"
+_held: set[int] = set()
+"""Descriptors of the locks held by this process; a fork inherits descriptors, and with them a share of each lock."""
 
 
 class WriterLock:
@@ -30,61 +29,59 @@ class WriterLock:
     def __init__(self, path: str, store: str) -> None:
         """Take the lock at `path` for the store named `store`."""
         self._process = os.getpid()
-        with _table:
-            if _held_here(path):
-                raise StoreInUse(
-                    f"{store} is already open for writing in this process ({self._process}): close it first"
-                )
-            self._descriptor = _take(path, store)
-            self._key = _identity(path)
-            _held[self._key] = self._process
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        try:
+            fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
+        except OSError as error:
+            name = os.pread(self._descriptor, 200, 0).decode(errors="replace").strip()
+            os.close(self._descriptor)
+            if error.errno not in (errno.EACCES, errno.EAGAIN):
+                error.filename = path
+                raise
+            raise StoreInUse(f"{store} is being written by {_holder(name)}") from None
+        _held.add(self._descriptor)
+        with contextlib.suppress(OSError):  # telling others who we are is a courtesy; a full disk must not refuse us
+            os.pwrite(self._descriptor, _own_name().ljust(200).encode() + b"\n", 0)
 
     def release(self) -> None:
-        """Give the lock back. In a forked child it was never ours: only the descriptor is closed."""
-        if self._descriptor >= 0:
-            if os.getpid() == self._process:
-                with _table:
-                    _held.pop(self._key, None)
+        """Give the lock back. In a forked child it was given back at the fork."""
+        if self._descriptor >= 0 and os.getpid() == self._process:
+            _held.discard(self._descriptor)
             os.close(self._descriptor)
-            self._descriptor = -1
+        self._descriptor = -1
 
 
-def _identity(path: str) -> tuple[int, int]:
-    status = os.stat(path)
-    return status.st_dev, status.st_ino
+def _own_name() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
 
 
-def _held_here(path: str) -> bool:
-    return os.path.exists(path) and _held.get(_identity(path)) == os.getpid()
+def _holder(name: str) -> str:
+    if name == _own_name():
+        return f"this process ({os.getpid()}): it is open already, close it first"
+    return f"{name or 'an unknown process'}: wait for it, stop it, or open read-only"
 
 
-def _take(path: str, store: str) -> int:
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    try:
-        fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        name = os.pread(descriptor, 200, 0).decode(errors="replace").strip() or "an unknown process"
+def _whole_file(kind: int) -> bytes:
+    return struct.pack(_FLOCK, kind, os.SEEK_SET, 0, 0, 0)
+
+
+def _give_back_in_child() -> None:
+    for descriptor in _held:
         os.close(descriptor)
-        if error.errno not in (errno.EACCES, errno.EAGAIN):
-            raise
-        raise StoreInUse(f"{store} is being written by {name}: wait for it, stop it, or open read-only") from None
-    os.ftruncate(descriptor, 0)
-    os.pwrite(descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode(), 0)
-    return descriptor
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_give_back_in_child)
 
 
 def writer_alive(path: str) -> bool:
-    """Whether any process holds the lock at `path` now. Changes nothing."""
-    with _table:
-        if _held_here(path):
-            return True
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return False
-        try:
-            asked = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-            kind = struct.unpack("hhqqi4x", fcntl.fcntl(descriptor, fcntl.F_GETLK, asked))[0]
-        finally:
-            os.close(descriptor)
-    return bool(kind != fcntl.F_UNLCK)
+    """Whether any writer holds the lock at `path` now. Changes nothing."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        found = fcntl.fcntl(descriptor, fcntl.F_OFD_GETLK, _whole_file(fcntl.F_WRLCK))
+    finally:
+        os.close(descriptor)
+    return bool(struct.unpack(_FLOCK, found)[0] != fcntl.F_UNLCK)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,23 +23,27 @@ from .device import Device
 from .directory import Directory
 from .engine import Engine
 from .errors import Damaged, NoStore, NothingUsable, StoreClosed, StoreError
-from .layout import Layout, slot_name
+from .incoming import as_target
+from .layout import HEADER, Layout, slot_name
 from .reading import payload_memory, read_payload
 from .ready import nothing_usable_message
 from .record import Record
 from .scan import Scan
 
-_LOOKS_BESIDE_A_WRITER = 100
-_LOOKS_AS_THE_WRITER = 3
+_LOOKS = 100
 
 Payload = NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
-class SlotReport:
-    """What one slot holds: "whole", "empty", "damaged", or "leftover" (older than what is kept; may be half overwritten)."""
+class FileReport:
+    """What one file holds: "whole", "empty", "damaged", or "leftover" (older than what is kept, perhaps half overwritten).
 
-    slot: int
+    `slot` is None for the header, `record` is None where there is no valid one.
+    """
+
+    file: str
+    slot: int | None
     state: str
     detail: str
     record: Record | None
@@ -49,7 +54,7 @@ class Reader:
 
     def __init__(self, directory: Directory, layout: Layout, marked: bool, *, writable: bool) -> None:
         """Open the slot files and read their records. Not for callers: use `Store.open`."""
-        directory.choose_device(slot_name(0), writable=writable)
+        directory.choose_device(HEADER, writable=writable)
         self._directory = directory
         self._layout = layout
         self._was_marked = marked
@@ -115,13 +120,18 @@ class Reader:
         if self._live is not None:
             return self._live.kept()
         if not self._writable:
-            self._layout, self._was_marked = read_header(self._directory)  # the writer may have grown it
+            self._layout, self._was_marked, _ = read_header(self._directory)  # the writer may have grown it
             self._scan = self._look()
         return self._scan.in_order()[: self.keep]
 
     def _look(self) -> Scan:
-        scan = Scan(self._layout, self._devices, strict_io=self._writable)
+        try:
+            scan = Scan(self._layout, self._devices, strict_io=self._writable)
+        except StoreError as error:
+            raise type(error)(f"{self.path}: {error}") from error
+        damage = read_header(self._directory)[2]
         self._passed_over = scan.passed_over
+        self._passed_over.extend([damage] if damage else [])
         return scan
 
     # --- payloads ----------------------------------------------------------------------------------------------------
@@ -131,7 +141,7 @@ class Reader:
         record: Record | None = None,
         *,
         step: int | None = None,
-        into: Payload | None = None,
+        into: Any = None,
         strict: bool = False,
     ) -> Payload:
         """The payload of a checkpoint, every byte verified: of `record`, or the newest whole one (of `step`).
@@ -148,31 +158,36 @@ class Reader:
         record: Record | None = None,
         *,
         step: int | None = None,
-        into: Payload | None = None,
+        into: Any = None,
         strict: bool = False,
     ) -> tuple[Record, Payload]:
         """As `read`, and the record that was found whole."""
         self._check_open()
         if record is not None:
+            if record.store != self._layout.store:
+                raise StoreError(f"the record of step {record.step} belongs to another store than {self.path}")
             return record, self._payload(record, into)
         if step is None and self._live is None and self._writable:
             return self._read_after_opening(into, strict)
-        looks = 0
-        while True:
+        for looks in range(1, _LOOKS + 1):
             candidates = [each for each in self.records() if step is None or each.step == step]
+            rejected = list(self._passed_over) if self._live is None else []
             if not candidates:
                 raise self._nothing(step)
             found, failures = self._first_whole(candidates, into)
-            looks += 1
-            if failures and self._may_have_moved(looks):
+            if (failures or (strict and rejected)) and self._has_moved(candidates, looks):
                 continue
-            self._passed_over.extend(failures)
-            if found is None or (failures and strict):
-                message = failures[0] if strict or step is not None else nothing_usable_message(self._passed_over)
-                raise (Damaged if strict or step is not None else NothingUsable)(message)
+            self._passed_over = [*rejected, *failures]
+            if strict and self._passed_over:
+                raise Damaged(self._passed_over[0])
+            if found is None:
+                raise Damaged(failures[0]) if step is not None else NothingUsable(nothing_usable_message(failures))
             return found
+        raise StoreError(
+            f"{self.path} is overwritten faster than it can be read: try again, or create it with a larger keep"
+        )
 
-    def _read_after_opening(self, into: Payload | None, strict: bool) -> tuple[Record, Payload]:
+    def _read_after_opening(self, into: Any, strict: bool) -> tuple[Record, Payload]:
         """The first read of a writer runs the survey; the payload is read once."""
         found = self._scan.newest_whole(into)
         if found is None:
@@ -181,9 +196,7 @@ class Reader:
             raise Damaged(self._passed_over[0])
         return found
 
-    def _first_whole(
-        self, candidates: list[Record], into: Payload | None
-    ) -> tuple[tuple[Record, Payload] | None, list[str]]:
+    def _first_whole(self, candidates: list[Record], into: Any) -> tuple[tuple[Record, Payload] | None, list[str]]:
         failures: list[str] = []
         for candidate in candidates:
             try:
@@ -192,22 +205,20 @@ class Reader:
                 failures.append(str(reason))
         return None, failures
 
-    def _may_have_moved(self, looks: int) -> bool:
+    def _has_moved(self, candidates: list[Record], looks: int) -> bool:
         """Whether a mismatch may come from a writer that used the slot again meanwhile (V2)."""
         if self._live is not None:
-            return looks < _LOOKS_AS_THE_WRITER
-        if looks < _LOOKS_BESIDE_A_WRITER and self._directory.writer_alive():
-            time.sleep(0.001 * looks)
-            return True
-        return False
+            return self.records() != candidates
+        if not self._directory.writer_alive():
+            return False
+        time.sleep(0.001 * looks)
+        return True
 
-    def _payload(self, record: Record, into: Payload | None) -> Payload:
-        payload = payload_memory(record) if into is None else into[: record.payload_bytes]
-        if payload.size < record.payload_bytes:
-            raise StoreError(f"`into` has {payload.size} bytes, step {record.step} needs {record.payload_bytes}")
+    def _payload(self, record: Record, into: Any) -> Payload:
         device = self._devices[record.slot]
         if device is None:
             raise Damaged(f"step {record.step}: the file {slot_name(record.slot)} is missing")
+        payload = payload_memory(record) if into is None else as_target(into, record.payload_bytes, record.step)
         read_payload(device, record, payload)
         return payload
 
@@ -230,28 +241,34 @@ class Reader:
 
     # --- all of it ---------------------------------------------------------------------------------------------------
 
-    def verify(self) -> list[SlotReport]:
-        """Read every byte of every slot and say what is in it."""
+    def verify(self) -> list[FileReport]:
+        """Read every byte of every file and say what is in it."""
         self._check_open()
-        scan = Scan(self._layout, self._devices, strict_io=False)
-        kept = {record.slot for record in scan.in_order()[: self.keep]}
-        reports = []
-        for slot, record in enumerate(scan.records):
-            reason = scan.reasons.get(slot)
-            if reason is not None:
-                reports.append(SlotReport(slot, "damaged", reason, None))
-            elif record is None:
-                reports.append(SlotReport(slot, "empty", "", None))
-            else:
-                reports.append(self._verify_payload(record, slot in kept))
-        return reports
+        _, _, damage = read_header(self._directory)
+        header = FileReport(HEADER, None, "damaged" if damage else "whole", damage, None)
+        for looks in range(1, _LOOKS + 1):
+            scan = Scan(self._layout, self._devices, strict_io=False)
+            kept = scan.in_order()[: self.keep]
+            slots = [self._verify_slot(scan, slot, kept) for slot in range(self._layout.slot_count)]
+            if not any(report.state == "damaged" for report in slots) or not self._has_moved(kept, looks):
+                break
+        return [header, *slots]
 
-    def _verify_payload(self, record: Record, is_kept: bool) -> SlotReport:
+    def _verify_slot(self, scan: Scan, slot: int, kept: list[Record]) -> FileReport:
+        record = scan.records[slot]
+        state, detail = "empty", ""
+        if slot in scan.reasons:
+            state, detail = "damaged", scan.reasons[slot]
+        elif record is not None:
+            state, detail = self._verify_payload(record, record in kept)
+        return FileReport(slot_name(slot), slot, state, detail, record)
+
+    def _verify_payload(self, record: Record, is_kept: bool) -> tuple[str, str]:
         try:
             self._payload(record, None)
         except (Damaged, OSError) as reason:
-            return SlotReport(record.slot, "damaged" if is_kept else "leftover", str(reason), record)
-        return SlotReport(record.slot, "whole" if is_kept else "leftover", "", record)
+            return "damaged" if is_kept else "leftover", str(reason)
+        return "whole" if is_kept else "leftover", ""
 
     def _check_open(self) -> None:
         if self._closed:

@@ -10,6 +10,7 @@ C2 may-be-newer     a record that cannot be read (EIO) might be newer than all o
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from . import steps
 from .cells import MY_SLOT, MY_TAG, STATUS, new_mine
 from .device import Device, aligned_buffer
 from .errors import Damaged, StoreError
+from .incoming import as_target
 from .layout import Layout, slot_name
 from .reading import payload_memory, read_payload
 from .record import Record, RecordRejected, decode
@@ -55,7 +57,7 @@ class Scan:
         ]
         return sorted(usable, key=lambda record: -record.sequence)
 
-    def newest_whole(self, into: NDArray[np.uint8] | None = None) -> tuple[Record, NDArray[np.uint8]] | None:
+    def newest_whole(self, into: Any = None) -> tuple[Record, NDArray[np.uint8]] | None:
         """The newest whole checkpoint and its payload (read into the front of `into` where given), or None.
 
         The first call runs the survey to its end, and the payload that verification has read is the one returned.
@@ -72,7 +74,7 @@ class Scan:
             raise Damaged(self.passed_over[-1])
         return record, payload
 
-    def settle(self, into: NDArray[np.uint8] | None = None) -> NDArray[np.uint8] | None:
+    def settle(self, into: Any = None) -> NDArray[np.uint8] | None:
         """Run the survey to its end, if that was not done yet; the last payload read for it."""
         payload: NDArray[np.uint8] | None = None
         while not self._finished:
@@ -88,12 +90,10 @@ class Scan:
         assert self._finished
         return bool(self._mine[MY_TAG] != NO_TAG)
 
-    def _verified(self, record: Record, into: NDArray[np.uint8] | None) -> NDArray[np.uint8] | None:
+    def _verified(self, record: Record, into: Any) -> NDArray[np.uint8] | None:
         device = self._devices[record.slot]
         assert device is not None
-        payload = payload_memory(record) if into is None else into[: record.payload_bytes]
-        if payload.size < record.payload_bytes:
-            raise StoreError(f"`into` has {payload.size} bytes, step {record.step} needs {record.payload_bytes}")
+        payload = payload_memory(record) if into is None else as_target(into, record.payload_bytes, record.step)
         try:
             read_payload(device, record, payload)
         except (Damaged, OSError) as error:

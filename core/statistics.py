@@ -19,7 +19,8 @@ _CELLS = 10
 
 @dataclass(frozen=True)
 class Statistics:
-    """Ends of saves, payload bytes written, and seconds that callers of `save` waited for a place in flight."""
+    """Ends of saves, payload bytes written, and seconds that callers of `save` waited for a place
+    in flight or for staging memory."""
 
     published: int
     superseded: int

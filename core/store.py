@@ -28,8 +28,9 @@ from .creation import close_all, create_files, make_missing, read_header
 from .directory import Directory, Lock
 from .engine import Engine
 from .errors import OtherRun, SaveFailed, StoreError, WrongGeometry
-from .incoming import as_pieces
-from .layout import HEADER, Layout, encode_grown_header
+from .incoming import as_meta, as_pieces, whole_number
+from .interrupt import Shield
+from .layout import HEADER, Layout, encode_marked_header
 from .options import Options
 from .reader import Payload, Reader
 from .ready import make_engine_ready
@@ -46,16 +47,24 @@ class Store(Reader):
 
     def __init__(self, directory: Directory, layout: Layout, marked: bool, lock: Lock | None, options: Options) -> None:
         """Not for callers: use `create` or `open`."""
-        super().__init__(directory, layout, marked, writable=lock is not None)
         self._lock = lock
         self._is_ready = False
         self._may_save = options.new_run
         self._once = threading.Lock()  # only for the first save: who makes the store ready
         self._engine: Engine | None = None
-        if lock is not None:
-            devices = make_missing(directory, layout, self._devices)
-            self._engine = Engine(layout, directory.open(HEADER), devices, uuid.uuid4().bytes, options)
-            at_exit.watch(self)
+        try:
+            super().__init__(directory, layout, marked, writable=lock is not None)
+            if lock is not None:
+                devices = make_missing(directory, layout, self._devices)
+                self._engine = Engine(layout, directory.open(HEADER), devices, uuid.uuid4().bytes, options)
+                at_exit.watch(self)
+        except BaseException:
+            if self._engine is not None:
+                self._engine.close()
+            close_all(getattr(self, "_devices", []))
+            if lock is not None:
+                lock.release()
+            raise
 
     # --- making and opening ------------------------------------------------------------------------------------------
 
@@ -86,11 +95,12 @@ class Store(Reader):
         """
         options = Options(staging_bytes, writers, overload, new_run=True)
         identity = uuid.uuid4().bytes
-        layout = Layout(identity, slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists, time.time_ns())
-        layout.check()
+        layout = Layout(
+            identity, slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists, time.time_ns()
+        ).checked()
         directory = path if isinstance(path, Directory) else Directory(path, device)
         lock = create_files(directory, layout)
-        return cls._opened(directory, layout, False, lock, options)
+        return cls(directory, layout, False, lock, options)
 
     @classmethod
     def open(
@@ -117,21 +127,14 @@ class Store(Reader):
         read_header(directory)  # a missing store must not leave a lock file behind
         lock = None if read_only else directory.lock()
         try:
-            layout, marked = read_header(directory)
+            layout, marked, damage = read_header(directory)
+            if damage and lock is not None:
+                directory.publish(HEADER, encode_marked_header(layout, marked).tobytes())
         except BaseException:
             if lock is not None:
                 lock.release()
             raise
-        return cls._opened(directory, layout, marked, lock, options)
-
-    @classmethod
-    def _opened(cls, directory: Directory, layout: Layout, marked: bool, lock: Lock | None, options: Options) -> Store:
-        try:
-            return cls(directory, layout, marked, lock, options)
-        except BaseException:
-            if lock is not None:
-                lock.release()
-            raise
+        return cls(directory, layout, marked, lock, options)
 
     def __repr__(self) -> str:
         """Path and sizes."""
@@ -189,30 +192,32 @@ class Store(Reader):
         save failed since the last call: this save was started all the same, its ticket is the exception's `ticket`.
         """
         pieces, total = as_pieces(buffers)
-        engine = self._prepared(total, step, meta)
-        flight = engine.admit(step, bytes(meta), total or 0)
+        step = whole_number("step", step)
+        engine = self._prepared(total or 0, step)
+        shield = Shield()
+        flight = engine.admit(step, as_meta(meta, self._layout.meta_bytes), total or 0, shield)
         if flight is None:
             ticket = engine.skip(step)
         else:
             ticket = flight.ticket
-            flight.begin()
             try:
+                flight.begin()
+                shield.down()
                 for piece in pieces:
                     self._check_fits(flight.payload_bytes + piece.size)
                     flight.push(piece)
+                with shield:
+                    flight.seal()
             except BaseException as error:
                 flight.give_up(error)
                 raise
-            flight.seal()
-        self._tell_of_failures(ticket)
+        engine.tell_of_failures(ticket)
         return ticket
 
-    def _prepared(self, total: int | None, step: int, meta: bytes) -> Engine:
+    def _prepared(self, total: int, step: int) -> Engine:
         self._check_open()
         engine = self._writer()
-        self._check_fits(total or 0)
-        if len(meta) > self._layout.meta_bytes:
-            raise WrongGeometry(f"meta of {len(meta)} bytes: this store has room for {self._layout.meta_bytes}")
+        self._check_fits(total)
         if not -(2**63) <= step < 2**63:
             raise StoreError(f"step={step}: give a step that fits into 64 bits")
         if not self._may_save and self.newest() is not None:
@@ -226,17 +231,6 @@ class Store(Reader):
             raise StoreError(f"{self.path} has used up its sequences: create a new store")
         return engine
 
-    def _tell_of_failures(self, ticket: Ticket | None) -> None:
-        failures = []
-        while self._engine is not None and self._engine.failures:
-            failures.append(self._engine.failures.popleft())
-        if failures:
-            error = failures[0].failure()
-            if len(failures) > 1:
-                error.args = (f"{error} (and {len(failures) - 1} more saves failed)",)
-            error.ticket = ticket
-            raise error
-
     # --- the end -----------------------------------------------------------------------------------------------------
 
     def grow(self, slot_bytes: int) -> None:
@@ -247,12 +241,11 @@ class Store(Reader):
         """
         self._check_open()
         engine = self._writer()
-        layout = replace(self._layout, slot_bytes=slot_bytes)
-        layout.check()
-        if slot_bytes < self.slot_bytes:
+        layout = replace(self._layout, slot_bytes=slot_bytes).checked()
+        if layout.slot_bytes < self.slot_bytes:
             raise WrongGeometry(f"{self.path} has slots of {self.slot_bytes:,} bytes: a store only grows")
         with engine.quiet():
-            self._directory.publish(HEADER, encode_grown_header(layout, self.marked).tobytes())
+            self._directory.publish(HEADER, encode_marked_header(layout, self.marked).tobytes())
             self._layout = layout
             engine.grow(layout, self._directory.open(HEADER))
 
@@ -286,7 +279,8 @@ class Store(Reader):
             if self._lock is not None:
                 self._lock.release()
         try:
-            self._tell_of_failures(None)
+            if self._engine is not None:
+                self._engine.tell_of_failures(None)
         except SaveFailed as failure:
             if handled is None:
                 raise

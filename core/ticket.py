@@ -82,9 +82,12 @@ class Ticket:
         """The durable point was passed. For the driver."""
         self._record = record
 
-    def end(self, outcome: int, error: BaseException | None) -> None:
-        """The save has ended. For the driver."""
+    def conclude(self, outcome: int, error: BaseException | None) -> None:
+        """How the save has ended. For the driver."""
         assert self._outcome == PENDING, "a save ends once"
         self._error = error
         self._outcome = outcome
+
+    def wake(self) -> None:
+        """Let those who wait go on. For the driver, once the end is accounted for."""
         self._ended.set()
