@@ -11,10 +11,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-import weakref
 from typing import Protocol
-
-from .errors import SaveFailed
 
 
 class Closable(Protocol):
@@ -24,7 +21,8 @@ class Closable(Protocol):
         """Wait, report, give everything back."""
 
 
-_open: weakref.WeakSet[Closable] = weakref.WeakSet()
+_open: set[Closable] = set()
+"""Held strongly: a store that went out of scope may still have saves in flight and failures to tell of."""
 
 
 def watch(store: Closable) -> None:
@@ -43,8 +41,8 @@ def _close_what_is_open() -> None:
     for store in list(_open):
         try:
             store.close()
-        except SaveFailed as error:
-            print(f"lastgood: {error}", file=sys.stderr)
+        except BaseException as error:  # whatever it is, the other stores are waited for too
+            print(f"lastgood: {error or type(error).__name__}", file=sys.stderr)
             failed = True
     if failed:
         sys.stdout.flush()

@@ -180,14 +180,15 @@ class Engine:
         return index
 
     def kept(self) -> list[Record]:
-        """The records that the cells name, newest first."""
-        records = []
-        for cell in (ROOT, *range(KEPT, KEPT + self.layout.keep - 1)):
-            tag = load(self.cells, cell)
-            record = self.records[slot_of(tag)] if tag != NO_TAG else None
-            if record is not None and record.sequence == sequence_of(tag):
-                records.append(record)
-        return sorted(records, key=lambda record: -record.sequence)
+        """The records that the cells name, newest first; cells that move while they are read are read again."""
+        while True:
+            cells = (ROOT, *range(KEPT, KEPT + self.layout.keep - 1))
+            tags = [load(self.cells, cell) for cell in cells]
+            records = [self.records[slot_of(tag)] for tag in tags if tag != NO_TAG]
+            still = [load(self.cells, cell) for cell in cells]
+            kept = {record.sequence: record for record in records if record is not None}
+            if tags == still and all(sequence_of(tag) in kept for tag in tags if tag != NO_TAG):
+                return [kept[sequence] for sequence in sorted(kept, reverse=True)]
 
     # --- what the flights' programs ask for --------------------------------------------------------------------------
 

@@ -117,6 +117,18 @@ class Reader:
     def records(self) -> list[Record]:
         """The records of the checkpoints that are kept, newest first."""
         self._check_open()
+        records = self._seen()
+        for looks in range(1, _LOOKS + 1):
+            # Beside a writer a record that looks torn may be in the writing: two looks must agree.
+            picture = self._scan.picture()
+            if self._writable or not self._scan.reasons or not self._has_moved(records, looks):
+                break
+            records = self._seen()
+            if self._scan.picture() == picture:
+                break
+        return records
+
+    def _seen(self) -> list[Record]:
         if self._live is not None:
             return self._live.kept()
         if not self._writable:
@@ -175,7 +187,7 @@ class Reader:
             if not candidates:
                 raise self._nothing(step)
             found, failures = self._first_whole(candidates, into)
-            if (failures or (strict and rejected)) and self._has_moved(candidates, looks):
+            if failures and self._has_moved(candidates, looks):
                 continue
             self._passed_over = [*rejected, *failures]
             if strict and self._passed_over:
@@ -208,7 +220,7 @@ class Reader:
     def _has_moved(self, candidates: list[Record], looks: int) -> bool:
         """Whether a mismatch may come from a writer that used the slot again meanwhile (V2)."""
         if self._live is not None:
-            return self.records() != candidates
+            return self._seen() != candidates
         if not self._directory.writer_alive():
             return False
         time.sleep(0.001 * looks)

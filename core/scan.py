@@ -9,6 +9,7 @@ C2 may-be-newer     a record that cannot be read (EIO) might be newer than all o
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -44,6 +45,7 @@ class Scan:
         self._program = survey(self._mine, self.tags, self.verdict, layout.slot_count)
         self._area = aligned_buffer(layout.area_bytes)
         self._finished = False
+        self._one_at_a_time = threading.Lock()
         for step in self._program:
             if step != steps.READ_RECORD:
                 self._finished = step == steps.STEP
@@ -77,13 +79,18 @@ class Scan:
     def settle(self, into: Any = None) -> NDArray[np.uint8] | None:
         """Run the survey to its end, if that was not done yet; the last payload read for it."""
         payload: NDArray[np.uint8] | None = None
-        while not self._finished:
-            record = self.records[int(self._mine[MY_SLOT])]
-            assert record is not None
-            payload = self._verified(record, into)
-            self._mine[STATUS] = DONE if payload is not None else BROKEN
-            self._finished = next(self._program) == steps.STEP
+        with self._one_at_a_time:  # several threads may read, or one read while another saves for the first time
+            while not self._finished:
+                record = self.records[int(self._mine[MY_SLOT])]
+                assert record is not None
+                payload = self._verified(record, into)
+                self._mine[STATUS] = DONE if payload is not None else BROKEN
+                self._finished = next(self._program) == steps.STEP
         return payload
+
+    def picture(self) -> tuple[bytes, tuple[int, ...]]:
+        """What was seen: two looks with the same picture saw one state, since every save has a sequence of its own."""
+        return self.tags.tobytes(), tuple(sorted(self.reasons))
 
     def has_whole(self) -> bool:
         """Whether the settled survey found a whole checkpoint."""

@@ -226,7 +226,7 @@ class Store(Reader):
             if not self._is_ready:
                 make_engine_ready(engine, self._scan, marked=self._was_marked)
                 self._live = engine
-                self._is_ready = True
+                self._is_ready = self._may_save = True
         if engine.cells[SEQUENCE] > SEQUENCE_LIMIT - 2**20:
             raise StoreError(f"{self.path} has used up its sequences: create a new store")
         return engine
@@ -269,6 +269,8 @@ class Store(Reader):
         if self._closed or os.getpid() != self._process:
             return
         handled = sys.exc_info()[1]
+        if self._engine is not None:
+            self._engine.wait_all()  # interrupted here, the store stays open, locked and watched at exit
         self._closed = True
         at_exit.forget(self)
         try:

@@ -9,10 +9,11 @@ pending ──> durable ──> published     the record is the root
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 
-from .errors import SaveFailed, SaveSkipped
+from .errors import SaveFailed, SaveSkipped, StoreClosed
 from .record import Record
 from .rules import FAILED, PENDING, PUBLISHED, SKIPPED, SUPERSEDED
 
@@ -36,6 +37,7 @@ class Ticket:
         self._record: Record | None = None
         self._outcome = PENDING
         self._error: BaseException | None = None
+        self._process = os.getpid()
         self._ended = threading.Event()
 
     def __repr__(self) -> str:
@@ -62,6 +64,8 @@ class Ticket:
 
         Raises SaveFailed (from the first error), SaveSkipped, or TimeoutError when it takes longer.
         """
+        if os.getpid() != self._process:
+            raise StoreClosed(f"the save of step {self.step} belongs to process {self._process}: wait for it there")
         if not self._ended.wait(timeout):
             raise TimeoutError(f"the save of step {self.step} has not ended within {timeout} seconds")
         if self._outcome in (FAILED, SKIPPED):
