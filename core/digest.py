@@ -115,83 +115,21 @@ def _shift_all(raw: NDArray[np.int64], length: int) -> NDArray[np.int64]:
     return shifted
 
 
-def _has_instruction() -> bool:
-    if not JIT:
-        return False
-    import llvmlite.binding
-
-    return bool(llvmlite.binding.get_host_cpu_features().get("sse4.2", False))
+if JIT:
+    from .instructions import HAS_CRC32C, LINE_BYTES, address_of, copy_line, crc_step, fence, put_word, word_at
+else:
+    HAS_CRC32C = False
 
 
-if _has_instruction():
-    from llvmlite import ir
-    from numba import types
-    from numba.core import cgutils
-    from numba.extending import intrinsic
-
-    def _word_pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: Any) -> Any:
-        data = context.make_array(array_type)(context, builder, array).data
-        return builder.bitcast(builder.gep(data, [offset]), ir.IntType(64).as_pointer())
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _word_at(typing_context: Any, array: Any, offset: Any) -> Any:
-        """Eight bytes at any offset, aligned or not."""
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.load(_word_pointer(context, builder, signature.args[0], *arguments), align=1)
-
-        return types.uint64(array, types.intp), generate
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _put_word(typing_context: Any, array: Any, offset: Any, word: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            builder.store(arguments[2], _word_pointer(context, builder, signature.args[0], *arguments[:2]), align=1)
-            return context.get_dummy_value()
-
-        return types.void(array, types.intp, types.uint64), generate
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _step(typing_context: Any, crc: Any, word: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            word_type = ir.IntType(64)
-            function = cgutils.get_or_insert_function(
-                builder.module, ir.FunctionType(word_type, [word_type, word_type]), "llvm.x86.sse42.crc32.64.64"
-            )
-            return builder.call(function, arguments)
-
-        return types.uint64(types.uint64, types.uint64), generate
+if HAS_CRC32C:
 
     @kernel
-    def _instruction_digest(source: Any, target: Any, copying: bool, so_far: int) -> int:
-        """Four lanes of whole words, then the bytes that are left over."""
-        lane = source.size // 32 * 8
-        first = np.uint64(so_far ^ ALL_ONES)
-        second = third = fourth = np.uint64(0)
-        if copying:
-            for offset in range(0, lane, 8):
-                word0 = _word_at(source, offset)
-                word1 = _word_at(source, offset + lane)
-                word2 = _word_at(source, offset + 2 * lane)
-                word3 = _word_at(source, offset + 3 * lane)
-                _put_word(target, offset, word0)
-                _put_word(target, offset + lane, word1)
-                _put_word(target, offset + 2 * lane, word2)
-                _put_word(target, offset + 3 * lane, word3)
-                first = _step(first, word0)
-                second = _step(second, word1)
-                third = _step(third, word2)
-                fourth = _step(fourth, word3)
-        else:
-            for offset in range(0, lane, 8):
-                first = _step(first, _word_at(source, offset))
-                second = _step(second, _word_at(source, offset + lane))
-                third = _step(third, _word_at(source, offset + 2 * lane))
-                fourth = _step(fourth, _word_at(source, offset + 3 * lane))
-        crc: Any = np.int64(first)
+    def _joined(lanes: Any, lane: int, source: Any, target: Any, copying: bool) -> int:
+        """Join four raw lane CRCs, then take in the bytes that are left over."""
+        crc: Any = np.int64(lanes[0])
         if lane > 0:
-            crc = _shift(crc, lane) ^ np.int64(second)
-            crc = _shift(crc, lane) ^ np.int64(third)
-            crc = _shift(crc, lane) ^ np.int64(fourth)
+            for index in range(1, 4):
+                crc = _shift(crc, lane) ^ np.int64(lanes[index])
         for index in range(4 * lane, source.size):
             byte = source[index]
             if copying:
@@ -199,6 +137,50 @@ if _has_instruction():
             crc = BYTE_TABLE[(crc ^ byte) & 255] ^ (crc >> 8)
         joined: int = crc ^ ALL_ONES
         return joined
+
+    @kernel
+    def _line_digest(source: Any, target: Any, so_far: int) -> int:
+        """Four lanes of whole lines, copied past the cache: the target is written once and read by the device only,
+        and a store that goes through the cache would first read the line it is about to overwrite."""
+        lane = source.size // (4 * LINE_BYTES) * LINE_BYTES
+        first = np.uint64(so_far ^ ALL_ONES)
+        second = third = fourth = np.uint64(0)
+        for line in range(0, lane, LINE_BYTES):
+            copy_line(source, target, line)
+            copy_line(source, target, line + lane)
+            copy_line(source, target, line + 2 * lane)
+            copy_line(source, target, line + 3 * lane)
+            for offset in range(line, line + LINE_BYTES, 8):
+                first = crc_step(first, word_at(source, offset))
+                second = crc_step(second, word_at(source, offset + lane))
+                third = crc_step(third, word_at(source, offset + 2 * lane))
+                fourth = crc_step(fourth, word_at(source, offset + 3 * lane))
+        fence()  # before the buffer is handed to a writer thread
+        return _joined((first, second, third, fourth), lane, source, target, True)
+
+    @kernel
+    def _instruction_digest(source: Any, target: Any, copying: bool, so_far: int) -> int:
+        """Four lanes of whole words."""
+        if copying and address_of(target) % np.uint64(LINE_BYTES) == 0 and source.size >= 4 * LINE_BYTES:
+            return _line_digest(source, target, so_far)
+        lane = source.size // 32 * 8
+        first = np.uint64(so_far ^ ALL_ONES)
+        second = third = fourth = np.uint64(0)
+        for offset in range(0, lane, 8):
+            word0 = word_at(source, offset)
+            word1 = word_at(source, offset + lane)
+            word2 = word_at(source, offset + 2 * lane)
+            word3 = word_at(source, offset + 3 * lane)
+            if copying:
+                put_word(target, offset, word0)
+                put_word(target, offset + lane, word1)
+                put_word(target, offset + 2 * lane, word2)
+                put_word(target, offset + 3 * lane, word3)
+            first = crc_step(first, word0)
+            second = crc_step(second, word1)
+            third = crc_step(third, word2)
+            fourth = crc_step(fourth, word3)
+        return _joined((first, second, third, fourth), lane, source, target, copying)
 
     _run_digest = _instruction_digest
     IMPLEMENTATION = "SSE4.2 crc32 instruction, four lanes"

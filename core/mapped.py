@@ -1,7 +1,7 @@
 """`MappedFile`: a file as memory, made durable by msync or, on persistent memory, by the processor alone.
 
 msync   writes are copies into the mapping; `persist` is msync(MS_SYNC). The path that the published system takes on disks.
-pmem    a DAX mapping with MAP_SYNC: writes are non-temporal stores, eight bytes at a time, followed by a fence *of the
+pmem    a DAX mapping with MAP_SYNC: writes are non-temporal stores, a cache line at a time, followed by a fence *of the
         same thread* before `write` returns. A fence orders only its own thread's stores, so it cannot be left to the
         thread that calls `persist`. Cache-line fences on a mapping that is not DAX make nothing durable, so anything
         else is refused; `emulate=True` runs the same instructions on any file and promises nothing, for tests.
@@ -23,46 +23,20 @@ from numpy.typing import NDArray
 from .errors import StoreError
 from .files import BufferedFile
 from .jit import JIT, kernel
+from .rules import PAGE_BYTES
 
 _MAP_SHARED_VALIDATE = 0x03
 _MAP_SYNC = 0x80000
 
 if JIT:
-    from llvmlite import ir
-    from numba import types
-    from numba.core import cgutils
-    from numba.extending import intrinsic
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _store_past_cache(typing_context: Any, words: Any, index: Any, value: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array = context.make_array(signature.args[0])(context, builder, arguments[0])
-            store = builder.store(arguments[2], builder.gep(array.data, [arguments[1]]), align=8)
-            store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
-            return context.get_dummy_value()
-
-        return types.void(words, types.intp, types.int64), generate
-
-    @intrinsic  # type: ignore[untyped-decorator]
-    def _fence(typing_context: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            import platform
-
-            if platform.machine() in ("x86_64", "AMD64"):
-                fence_type = ir.FunctionType(ir.VoidType(), [])
-                builder.call(cgutils.get_or_insert_function(builder.module, fence_type, "llvm.x86.sse.sfence"), [])
-            else:
-                builder.fence("seq_cst")
-            return context.get_dummy_value()
-
-        return types.void(), generate
+    from .instructions import LINE_BYTES, copy_line, fence
 
     @kernel
     def store_and_fence(source: Any, target: Any) -> None:
-        """Copy 64-bit words past the cache, then wait until this thread's stores have left it."""
-        for index in range(source.size):
-            _store_past_cache(target, index, source[index])
-        _fence()
+        """Copy whole lines past the cache, then wait until this thread's stores are out of its buffers."""
+        for offset in range(0, source.size, LINE_BYTES):
+            copy_line(source, target, offset)
+        fence()
 
 else:
 
@@ -123,9 +97,9 @@ class MappedFile(BufferedFile):
             raise OSError(errno.ENOSPC, "the file has no room there", self.path)
         target = self._bytes[offset : offset + data.size]
         if self._persistence == "pmem":
-            assert offset % 8 == 0
-            assert data.size % 8 == 0
-            store_and_fence(data.view(np.int64), target.view(np.int64))
+            assert offset % PAGE_BYTES == 0
+            assert data.size % PAGE_BYTES == 0
+            store_and_fence(data, target)
         else:
             target[:] = data
 
