@@ -79,7 +79,7 @@ def _table_digest(source: Any, target: Any, copying: bool, so_far: int) -> int:
     """One byte at a time through a table, for processors without the instruction."""
     crc = so_far ^ ALL_ONES
     for index in range(source.size):
-        byte = source[index]
+        byte = np.int64(source[index])
         if copying:
             target[index] = byte
         crc = BYTE_TABLE[(crc ^ byte) & 255] ^ (crc >> 8)
@@ -131,7 +131,7 @@ if HAS_CRC32C:
             for index in range(1, 4):
                 crc = _shift(crc, lane) ^ np.int64(lanes[index])
         for index in range(4 * lane, source.size):
-            byte = source[index]
+            byte = np.int64(source[index])
             if copying:
                 target[index] = byte
             crc = BYTE_TABLE[(crc ^ byte) & 255] ^ (crc >> 8)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+
 from lastgood.core import digest as module
 from lastgood.core.device import aligned_buffer
 from lastgood.core.digest import BYTE_TABLE, copy_digest, digest
