@@ -1,9 +1,12 @@
 """Staging memory: one block, allocated once, cut into chunk buffers that are reused last-in first-out.
 
-A1 bounded   nothing here grows after construction, whatever the load (promise `bounded`)
-A2 aligned   every buffer begins at a page and is whole pages long, as O_DIRECT asks
-A3 hottest   the buffer given back last is handed out first: memory that lies idle for seconds goes cold at the host of a
-             virtual machine, and copying into it then costs four times as much
+A1 bounded        nothing here grows after construction, whatever the load (promise `bounded`)
+A2 aligned        every buffer begins at a page and is whole pages long, as O_DIRECT asks
+A3 hottest        the buffer given back last is handed out first: memory that lies idle for seconds goes cold at the host
+                  of a virtual machine, and copying into it then costs four times as much
+
+A4 oldest-first   of several savers that wait, the oldest save gets the next buffer: a younger one that filled the
+                  arena would have its chunks written first, whatever the order of the writers' queue
 
 Checked by the store's tests. Waiting for a buffer needs a lock: this is where a saver is made to wait for the device.
 """
@@ -12,6 +15,7 @@ from __future__ import annotations
 
 import mmap
 import threading
+from bisect import insort
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,6 +34,7 @@ class Arena:
         self.count = count
         self._memory = np.frombuffer(mmap.mmap(-1, buffer_bytes * count), np.uint8)
         self._free = list(range(count))
+        self._waiting: list[int] = []
         self._given_back = threading.Condition(threading.Lock())
 
     @property
@@ -42,11 +47,17 @@ class Arena:
         """Staging memory that nobody holds at this moment."""
         return self.buffer_bytes * len(self._free)
 
-    def acquire(self) -> int:
-        """Index of a buffer that is now the caller's; waits until one is free."""
+    def acquire(self, sequence: int) -> int:
+        """Index of a buffer that is now the caller's; waits until one is free and no older save is waiting."""
         with self._given_back:
-            while not self._free:
-                self._given_back.wait()
+            if not self._free or self._waiting:
+                insort(self._waiting, sequence)
+                try:
+                    while not self._free or sequence != self._waiting[0]:
+                        self._given_back.wait()
+                finally:
+                    self._waiting.remove(sequence)
+                    self._given_back.notify_all()  # the next in line may go, also when this one was interrupted
             return self._free.pop()
 
     def buffer(self, index: int) -> NDArray[np.uint8]:
@@ -59,4 +70,4 @@ class Arena:
         with self._given_back:
             assert index not in self._free, "a buffer is given back once"
             self._free.append(index)
-            self._given_back.notify()
+            self._given_back.notify_all()

@@ -172,10 +172,10 @@ class Engine:
                 return record
             # The slot was displaced and used again between the two reads: look again.
 
-    def staging_buffer(self) -> int:
+    def staging_buffer(self, sequence: int) -> int:
         """A buffer of the arena; the time spent waiting for one is accounted for."""
         began = time.perf_counter()
-        index = self.arena.acquire()
+        index = self.arena.acquire(sequence)
         self.counters.add_blocked(time.perf_counter() - began)
         return index
 

@@ -44,7 +44,7 @@ class Flight:
         self.is_told = False
         self._is_sealed = False
         self._meta = meta
-        self._started_ns = time.time_ns()
+        self._started_ns = 0
         self._status = DONE
         self._digests: list[int] = []
         self._buffer = -1
@@ -69,6 +69,7 @@ class Flight:
 
     def begin(self) -> None:
         """Take a sequence and a slot."""
+        self._started_ns = time.time_ns()
         self._drive()
 
     def push(self, data: NDArray[np.uint8]) -> None:
@@ -76,7 +77,7 @@ class Flight:
         offset = 0
         while offset < data.size and self.is_open:
             if self._buffer < 0:
-                self._buffer = self.engine.staging_buffer()
+                self._buffer = self.engine.staging_buffer(self.ticket.sequence)
                 self._filled = 0
                 self._digests.append(0)
             buffer = self.engine.arena.buffer(self._buffer)[: self.layout.chunk_bytes]
