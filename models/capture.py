@@ -11,6 +11,7 @@ This module is the only place that knows where tensors live: pinned memory and s
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Iterable
 from typing import Any, Protocol
 
@@ -19,12 +20,21 @@ import torch
 
 from lastgood.core import Store, Ticket
 
+SMALL_BYTES = 16 * 1024
+"""Below this, a copy costs less than a view."""
 
-def host_bytes(device_bytes: torch.Tensor) -> numpy.ndarray:
-    """The bytes of a one-dimensional uint8 tensor, on the host. A view when it is there already, else a copy."""
-    assert device_bytes.dtype == torch.uint8
-    assert device_bytes.dim() == 1
-    return device_bytes.cpu().numpy()
+
+def host_bytes(tensor: torch.Tensor, start: int, stop: int) -> Any:
+    """Bytes [start, stop) of a tensor's storage, on the host: a view of host memory, a copy of any other or of a few.
+
+    Not by `Tensor.numpy`: that forbids the live storage ever to be resized again, which sharded training does.
+    """
+    storage = tensor.untyped_storage()
+    assert 0 <= start <= stop <= storage.nbytes()
+    if tensor.device.type == "cpu" and stop - start < SMALL_BYTES:
+        return ctypes.string_at(storage.data_ptr() + start, stop - start)
+    view = torch.empty(0, dtype=torch.uint8, device=tensor.device)
+    return numpy.from_dlpack(view.set_(storage, start, (stop - start,), (1,)).cpu())
 
 
 class Snapshot(Protocol):

@@ -19,6 +19,7 @@ K5 no-fallback       a store with acknowledged saves is never taken for an empty
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import time
@@ -70,7 +71,7 @@ class Checkpointer:
         refuse_several_processes()
         if not isinstance(state, MutableMapping) or not all(isinstance(name, str) and name for name in state):
             raise TypeError("state: give a dict of named parts, like {'model': model, 'optimizer': optimizer}")
-        self.directory = os.fspath(directory)
+        self.directory = directory
         self.state = state
         self.restored: dict[str, Any] = {}
         self._entries = entries_of(state)
@@ -101,6 +102,9 @@ class Checkpointer:
             store = self._store or Store.open(self.directory, **self._store_options)
         except NoStore:
             return 0
+        for ticket in self._tracker.in_flight:
+            with contextlib.suppress(SaveFailed):  # told by the next `step`
+                ticket.wait()
         self._store = None  # until all is well: a job that goes on after a failed restore must not save over the run
         try:
             step = self._restore_from(store)

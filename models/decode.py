@@ -10,6 +10,7 @@ before any memory is made from it. Anything wrong raises `NotAState` and returns
 
 from __future__ import annotations
 
+import ctypes
 import json
 import math
 import re
@@ -27,6 +28,9 @@ from .errors import NotAState
 from .tensors import DTYPES
 
 ARRAY_DTYPE = re.compile(r"[<>|][biufcSUMm][0-9]{1,9}(\[[0-9]*[A-Za-z\u03bc]{1,7}(/[0-9]+)?\])?", re.ASCII)
+
+MISFITS = (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, RuntimeError, struct.error)
+"""What Python and torch raise when the pieces of a skeleton do not fit together."""
 
 Node = Any
 
@@ -49,7 +53,7 @@ def decode(payload: Any) -> Decoded:
         return Decoded(reader.value(skeleton["state"]), reader.value(skeleton["extra"]))
     except NotAState:
         raise
-    except (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, RuntimeError) as problem:
+    except MISFITS as problem:
         raise NotAState(f"not a readable state: {type(problem).__name__}: {problem}".split("\n")[0]) from problem
 
 
@@ -133,7 +137,7 @@ class _Reader:
         data = self._region(region)
         if math.prod(shape) * dtype.itemsize != data.nbytes:
             raise NotAState(f"not a whole state: an array of {shape} needs other than {data.nbytes} bytes")
-        array = numpy.empty(shape[::-1] if order == "F" else shape, dtype)
+        array = numpy.ndarray(shape[::-1] if order == "F" else shape, dtype)  # unlike `empty`, keeps text of length 0
         if data.nbytes:
             array.reshape(-1).view(numpy.uint8)[:] = data
         return array.T if order == "F" else array
@@ -150,7 +154,7 @@ class _Reader:
         if storage is None:
             region = self._region(index)
             storage = torch.empty(region.nbytes, dtype=torch.uint8, device="cpu")
-            storage.numpy()[:] = region
+            ctypes.memmove(storage.data_ptr(), region.ctypes.data, region.nbytes)  # keeps the storage resizable
             self._storages[index] = storage
         return storage
 

@@ -22,11 +22,12 @@ import numpy
 import torch
 
 from . import skeleton as tags
+from .capture import SMALL_BYTES
 from .errors import NotPlainData
 from .hints import hint_for
 from .tensors import Refused, TensorTable
 
-GATHER_BELOW_BYTES = 16 * 1024
+GATHER_BELOW_BYTES = SMALL_BYTES
 """Regions smaller than this are copied into blocks; larger ones are buffers of their own."""
 
 BLOCK_BYTES = 1024 * 1024
@@ -174,7 +175,7 @@ class _Walk:
         if isinstance(value, torch.Tensor):
             return self._tensor(value)
         if isinstance(value, numpy.generic) and value.dtype.kind in ARRAY_KINDS:
-            return [tags.SCALAR, value.dtype.str, value.tobytes().hex()]
+            return [tags.SCALAR, value.dtype.str, value.tobytes()[: value.dtype.itemsize].hex()]
         return self._refuse(hint_for(value))
 
     def _child(self, value: Any, step: str) -> Node:

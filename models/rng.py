@@ -22,8 +22,9 @@ Streams = dict[str, Any]
 
 def capture_streams() -> Streams:
     """The state of every global stream, as plain data of its own memory."""
+    version, words, normal = random.getstate()
     streams: Streams = {
-        "python": random.getstate(),
+        "python": (version, numpy.array(words, dtype=numpy.uint64), normal),
         "numpy": numpy.random.get_state(),
         "torch": torch.get_rng_state(),
     }
@@ -46,7 +47,8 @@ def check_streams(streams: Streams) -> None:
 def restore_streams(streams: Streams) -> None:
     """Set every global stream to what was captured."""
     check_streams(streams)
-    random.setstate(streams["python"])
+    version, words, normal = streams["python"]
+    random.setstate((version, tuple(words.tolist()), normal))
     numpy.random.set_state(streams["numpy"])
     torch.set_rng_state(streams["torch"])
     for device, state in enumerate(streams.get("cuda", ())):

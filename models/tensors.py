@@ -22,7 +22,6 @@ from bisect import bisect_right
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import numpy
 import torch
 
 from .capture import host_bytes
@@ -121,7 +120,7 @@ class TensorTable:
         self.on_host = self.on_host and plain.device.type == "cpu"
         return row
 
-    def lay_out(self, add_region: Callable[[int, Callable[[], numpy.ndarray]], int]) -> list[list[Any]]:
+    def lay_out(self, add_region: Callable[[int, Callable[[], Any]], int]) -> list[list[Any]]:
         """Place every tensor in a region and return the table's rows.
 
         `add_region(length, read)` takes a region and returns its index; `read()` gives its bytes when they are wanted.
@@ -212,26 +211,22 @@ class TensorTable:
         return self._extents[index].start, self._extents[index].stop
 
 
-def _no_bytes() -> numpy.ndarray:
-    return numpy.empty(0, dtype=numpy.uint8)
+def _no_bytes() -> bytes:
+    return b""
 
 
-def _bytes_between(tensor: torch.Tensor, start: int, stop: int) -> Callable[[], numpy.ndarray]:
+def _bytes_between(tensor: torch.Tensor, start: int, stop: int) -> Callable[[], Any]:
     """A reader of bytes [start, stop) of the tensor's storage; no copy when that is host memory."""
 
-    def read() -> numpy.ndarray:
-        storage = tensor.untyped_storage()
-        view = torch.empty(0, dtype=torch.uint8, device=tensor.device)
-        return host_bytes(view.set_(storage, start, (stop - start,), (1,)))
-
-    return read
+    return lambda: host_bytes(tensor, start, stop)
 
 
-def _packed_bytes(tensor: torch.Tensor) -> Callable[[], numpy.ndarray]:
+def _packed_bytes(tensor: torch.Tensor) -> Callable[[], Any]:
     """A reader of the tensor's values in row-major order; this is the one case that copies twice."""
 
-    def read() -> numpy.ndarray:
+    def read() -> Any:
         packed = tensor.contiguous()
-        return _bytes_between(packed, packed.storage_offset() * packed.element_size(), packed.nbytes)()
+        start = packed.storage_offset() * packed.element_size()
+        return host_bytes(packed, start, start + packed.nbytes)
 
     return read
