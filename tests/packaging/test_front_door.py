@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import lastgood
+import lastgood.core
 
 
 def run_python(program: str) -> subprocess.CompletedProcess[str]:
@@ -33,6 +34,10 @@ def test_every_name_of_the_front_door_is_the_one_in_its_room(name: str) -> None:
     assert name in dir(lastgood)
 
 
+def test_everything_public_in_the_core_is_at_the_front_door() -> None:
+    assert set(lastgood.core.__all__) | {"Checkpointer"} == set(lastgood.__all__)
+
+
 def test_the_rooms_are_reached_without_importing_them_by_name() -> None:
     done = run_python("import lastgood; print(lastgood.core.__name__, lastgood.crashsim.__name__)")
     assert done.stdout.split() == ["lastgood.core", "lastgood.crashsim"], done.stderr
@@ -48,7 +53,8 @@ def test_without_torch_one_line_says_what_to_install() -> None:
     # None in sys.modules is how the import system itself remembers "not to be had".
     done = run_python("import sys; sys.modules['torch'] = None; import lastgood; lastgood.Checkpointer")
     assert done.returncode == 1
-    assert done.stderr.splitlines()[-1] == "ImportError: lastgood.Checkpointer needs PyTorch: pip install 'lastgood[torch]'"
+    advice = "lastgood.Checkpointer needs PyTorch: pip install 'lastgood[torch]'"
+    assert done.stderr.splitlines()[-1] == f"ImportError: {advice}"
     assert done.stderr.count("Traceback") == 1
 
 
