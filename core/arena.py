@@ -4,7 +4,6 @@ A1 bounded        nothing here grows after construction, whatever the load (prom
 A2 aligned        every buffer begins at a page and is whole pages long, as O_DIRECT asks
 A3 hottest        the buffer given back last is handed out first: memory that lies idle for seconds goes cold at the host
                   of a virtual machine, and copying into it then costs four times as much
-
 A4 oldest-first   of several savers that wait, the oldest save gets the next buffer: a younger one that filled the
                   arena would have its chunks written first, whatever the order of the writers' queue
 

@@ -1,0 +1,52 @@
+"""`lastgood bench core`: the figures of the core as a table, or as one JSON object."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+
+from .core_figures import core_figures
+
+TARGETS = {
+    "persisted_over_raw": "at least 0.92",
+    "copy_digest_over_memcpy": "at least 0.95",
+    "digest_gb_per_s": "at least 12, or the memory's read bandwidth",
+    "tiny_over_bare": "at most 1.3",
+    "staleness_4_over_1": "at most 1.25",
+    "open_over_records": "at most 1.2",
+    "read_over_raw": "at least 0.85",
+    "import_seconds": "under 1",
+    "first_save_seconds": "under 1",
+    "rss_growth_mb": "at most 5",
+    "descriptor_growth": "0",
+}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The benchmark's options."""
+    parser.add_argument("what", choices=["core"], help="what to measure")
+    parser.add_argument("--quick", action="store_true", help="one payload size, within a minute")
+    parser.add_argument("--directory", help="where to write; by default the system's temporary directory")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and print."""
+    figures = core_figures(arguments.directory, quick=arguments.quick, progress=_progress)
+    if arguments.json:
+        print(json.dumps(figures))
+        return 0
+    for name, value in figures.items():
+        if name != "cells":
+            shown = f"{value:.3f}" if isinstance(value, float) else str(value)
+            print(f"{name:<28} {shown:>10}   {TARGETS.get(name, '')}".rstrip())
+    print()
+    for cell in figures["cells"]:
+        print(f"{cell['name']:<36} ours {cell['ours']:.4g}   raw {cell['limit']:.4g}   ratio {cell['ratio']:.3f}")
+    return 0
+
+
+def _progress(what: str) -> None:
+    if sys.stderr.isatty():
+        print(f"measuring {what} …", file=sys.stderr)

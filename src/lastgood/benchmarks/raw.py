@@ -1,0 +1,97 @@
+"""Raw limits of this machine, measured with nothing of ours in the way: plain pwrite, pread, fdatasync and memcpy.
+
+Every function measures once and returns seconds or bytes per second; whoever compares interleaves the calls.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import threading
+import time
+
+import numpy as np
+from numpy.typing import NDArray
+
+MEGABYTE = 2**20
+
+
+def aligned_memory(length: int) -> NDArray[np.uint8]:
+    """Page-aligned memory."""
+    return np.frombuffer(mmap.mmap(-1, length), np.uint8)
+
+
+def open_direct(path: str, length: int) -> int:
+    """A preallocated file opened with O_DIRECT, or without where that is refused."""
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_DIRECT, 0o666)
+    except OSError:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+    os.posix_fallocate(descriptor, 0, length)
+    return descriptor
+
+
+def write_payload(descriptor: int, buffers: NDArray[np.uint8], payload: int, chunk: int, threads: int) -> None:
+    """Overwrite `payload` bytes in chunks from reused buffers with some threads, then fdatasync."""
+    offsets = iter(range(0, payload, chunk))
+    turn = threading.Lock()
+
+    def work() -> None:
+        while True:
+            with turn:
+                offset = next(offsets, None)
+            if offset is None:
+                return
+            start = offset % (buffers.size - chunk + 1) // chunk * chunk
+            os.pwrite(descriptor, buffers[start : start + min(chunk, payload - offset)].data, offset)
+
+    helpers = [threading.Thread(target=work) for _ in range(threads - 1)]
+    for helper in helpers:
+        helper.start()
+    work()
+    for helper in helpers:
+        helper.join()
+    os.fdatasync(descriptor)
+
+
+def write_rate(
+    descriptors: list[int], buffers: NDArray[np.uint8], payload: int, chunk: int, threads: int, saves: int
+) -> float:
+    """Persisted bytes per second over several payloads, one after the other."""
+    began = time.perf_counter()
+    for save in range(saves):
+        write_payload(descriptors[save % len(descriptors)], buffers, payload, chunk, threads)
+    return saves * payload / (time.perf_counter() - began)
+
+
+def read_seconds(descriptor: int, into: NDArray[np.uint8], chunk: int) -> float:
+    """Seconds to read all of `into` in chunks."""
+    began = time.perf_counter()
+    for offset in range(0, into.size, chunk):
+        os.preadv(descriptor, [into[offset : offset + chunk].data], offset)
+    return time.perf_counter() - began
+
+
+def small_pairs_seconds(descriptor: int, page: NDArray[np.uint8], pairs: int) -> float:
+    """Seconds for some pairs of a one-page pwrite and an fdatasync."""
+    began = time.perf_counter()
+    for pair in range(pairs):
+        os.pwrite(descriptor, page.data, pair * page.size)
+        os.fdatasync(descriptor)
+    return time.perf_counter() - began
+
+
+def copy_rate(source: NDArray[np.uint8], buffer: NDArray[np.uint8]) -> float:
+    """Bytes per second of copying `source` piece by piece into one reused buffer."""
+    began = time.perf_counter()
+    for offset in range(0, source.size, buffer.size):
+        buffer[:] = source[offset : offset + buffer.size]
+    return source.size / (time.perf_counter() - began)
+
+
+def memory_read_rate(source: NDArray[np.uint8]) -> float:
+    """Bytes per second of reading memory once: the sum of its 64-bit words."""
+    words = source.view(np.uint64)
+    began = time.perf_counter()
+    words.sum()
+    return source.size / (time.perf_counter() - began)
