@@ -12,7 +12,7 @@ import errno
 from .device import Device
 from .directory import Directory, Lock
 from .errors import NoStore, NotAStore, StoreExists
-from .layout import HEADER, LOCK, Layout, decode_header, encode_header, slot_name
+from .layout import HEADER, LOCK, Header, Layout, decode_header, encode_header, slot_name
 
 
 def create_files(directory: Directory, layout: Layout) -> Lock:
@@ -77,7 +77,7 @@ def _remove(directory: Directory) -> None:
             directory.remove(name)
 
 
-def read_header(directory: Directory) -> tuple[Layout, bool, str]:
+def read_header(directory: Directory) -> Header:
     """What `decode_header` says of the store in `directory`. Raises NoStore, NotAStore, Damaged, FormatTooNew."""
     directory.require()
     try:

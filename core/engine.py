@@ -10,6 +10,7 @@ is what its lock is for. From begin to publish a save takes no lock of ours.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections import deque
@@ -20,6 +21,7 @@ from .arena import Arena
 from .atomics import load
 from .cells import KEPT, ROOT, new_cells
 from .device import Device, aligned_buffer
+from .errors import SaveFailed
 from .flight import Flight, encoded
 from .interrupt import Shield
 from .layout import MARK_OFFSET, Layout, encode_mark
@@ -34,10 +36,10 @@ from .writers import Writers
 class Engine:
     """The moving parts behind a writable store."""
 
-    def __init__(self, layout: Layout, header: Device, devices: list[Device], run: bytes, options: Options) -> None:
+    def __init__(self, layout: Layout, header: Device, devices: list[Device], options: Options) -> None:
         """Take over open devices; nothing is written yet."""
         self.layout = layout
-        self.run = run
+        self.run = bytes(16)
         self.cells = new_cells()
         self.words = words_for(layout.slot_count)
         self.records: list[Record | None] = [None] * layout.slot_count
@@ -122,6 +124,16 @@ class Engine:
                 error.args = (f"{error} (and {len(failures) - 1} more saves failed)",)
             error.ticket = ticket
             raise error
+
+    def tell_at_close(self, handled: BaseException | None) -> None:
+        """The same at the end of all; while `handled` is being handled that one stays in front, with a note."""
+        try:
+            self.tell_of_failures(None)
+        except SaveFailed as failure:
+            if handled is None:
+                raise
+            handled.add_note(f"lastgood: {failure}")
+            print(f"lastgood: {failure}", file=sys.stderr)
 
     def skip(self, step: int) -> Ticket:
         """A ticket of a save that the policy refused."""

@@ -157,8 +157,17 @@ def encode_mark(layout: Layout) -> NDArray[np.uint8]:
     return page
 
 
-def decode_header(image: bytes, path: str) -> tuple[Layout, bool, str]:
-    """The layout, whether the store has ever acknowledged a save, and what was wrong with one of the two copies, or "".
+@dataclass(frozen=True)
+class Header:
+    """The layout, whether the store has ever acknowledged a save, and what was wrong with one of the two copies, or ""."""
+
+    layout: Layout
+    marked: bool
+    damage: str
+
+
+def decode_header(image: bytes, path: str) -> Header:
+    """What the header file says.
 
     Raises NotAStore for other bytes, Damaged when neither copy is whole, FormatTooNew for a later version.
     """
@@ -180,7 +189,7 @@ def decode_header(image: bytes, path: str) -> tuple[Layout, bool, str]:
     # A mark torn by a power loss was never followed by an acknowledgement; a damaged one must not hide a loss: anything
     # but zeros counts as marked.
     damage = "" if len(whole) == 2 else f"{HEADER}: one of its two copies is damaged, the other was used"
-    return layout, any(mark), damage
+    return Header(layout, any(mark), damage)
 
 
 def _is_whole(page: bytes) -> bool:

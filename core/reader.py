@@ -24,7 +24,7 @@ from .directory import Directory
 from .engine import Engine
 from .errors import Damaged, NoStore, NothingUsable, StoreClosed, StoreError
 from .incoming import as_target
-from .layout import HEADER, Layout, slot_name
+from .layout import HEADER, Header, slot_name
 from .reading import payload_memory, read_payload
 from .ready import nothing_usable_message
 from .record import Record
@@ -52,20 +52,20 @@ class FileReport:
 class Reader:
     """What can be asked of an open store without changing it."""
 
-    def __init__(self, directory: Directory, layout: Layout, marked: bool, *, writable: bool) -> None:
+    def __init__(self, directory: Directory, header: Header, *, writable: bool) -> None:
         """Open the slot files and read their records. Not for callers: use `Store.open`."""
         directory.choose_device(HEADER, writable=writable)
         self._directory = directory
-        self._layout = layout
-        self._was_marked = marked
+        self._layout = header.layout
+        self._was_marked = header.marked
         self._writable = writable
         self._process = os.getpid()
         self._closed = False
         self._live: Engine | None = None
         self._passed_over: list[str] = []
-        self._devices: list[Device | None] = open_slots(directory, layout, writable=writable)
+        self._devices: list[Device | None] = open_slots(directory, header.layout, writable=writable)
         try:
-            self._scan = self._look()
+            self._scan = self._look(header)
         except BaseException:
             close_all(self._devices)
             raise
@@ -132,18 +132,18 @@ class Reader:
         if self._live is not None:
             return self._live.kept()
         if not self._writable:
-            self._layout, self._was_marked, _ = read_header(self._directory)  # the writer may have grown it
-            self._scan = self._look()
+            header = read_header(self._directory)  # the writer may have grown it
+            self._layout, self._was_marked = header.layout, header.marked
+            self._scan = self._look(header)
         return self._scan.in_order()[: self.keep]
 
-    def _look(self) -> Scan:
+    def _look(self, header: Header) -> Scan:
         try:
             scan = Scan(self._layout, self._devices, strict_io=self._writable)
         except StoreError as error:
             raise type(error)(f"{self.path}: {error}") from error
-        damage = read_header(self._directory)[2]
         self._passed_over = scan.passed_over
-        self._passed_over.extend([damage] if damage else [])
+        self._passed_over.extend([header.damage] if header.damage else [])
         return scan
 
     # --- payloads ----------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ class Reader:
     @property
     def marked(self) -> bool:
         """Whether this store ever acknowledged a save: a store without one may start afresh."""
-        return self._was_marked or read_header(self._directory)[1]
+        return self._was_marked or read_header(self._directory).marked
 
     def has_writer(self) -> bool:
         """Whether a writer is at work, in any process."""
@@ -256,7 +256,7 @@ class Reader:
     def verify(self) -> list[FileReport]:
         """Read every byte of every file and say what is in it."""
         self._check_open()
-        _, _, damage = read_header(self._directory)
+        damage = read_header(self._directory).damage
         header = FileReport(HEADER, None, "damaged" if damage else "whole", damage, None)
         for looks in range(1, _LOOKS + 1):
             scan = Scan(self._layout, self._devices, strict_io=False)

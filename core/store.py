@@ -19,7 +19,6 @@ import threading
 import time
 import uuid
 from dataclasses import replace
-from types import TracebackType
 from typing import Any
 
 from . import at_exit
@@ -27,10 +26,10 @@ from .cells import SEQUENCE
 from .creation import close_all, create_files, make_missing, read_header
 from .directory import Directory, Lock
 from .engine import Engine
-from .errors import OtherRun, SaveFailed, StoreError, WrongGeometry
+from .errors import OtherRun, StoreError, WrongGeometry
 from .incoming import as_meta, as_pieces, whole_number
 from .interrupt import Shield
-from .layout import HEADER, Layout, encode_marked_header
+from .layout import HEADER, Header, Layout, encode_marked_header
 from .options import Options
 from .reader import Payload, Reader
 from .ready import make_engine_ready
@@ -45,26 +44,23 @@ DEFAULT_CHUNK_BYTES = 4 * 2**20
 class Store(Reader):
     """A directory of checkpoints. Make one with `Store.create` or `Store.open`; use it in one process."""
 
-    def __init__(self, directory: Directory, layout: Layout, marked: bool, lock: Lock | None, options: Options) -> None:
+    def __init__(self, directory: Directory, header: Header, lock: Lock | None, options: Options) -> None:
         """Not for callers: use `create` or `open`."""
         self._lock = lock
-        self._is_ready = False
+        self._options = options
+        self._run = uuid.uuid4().bytes
         self._may_save = options.new_run
         self._once = threading.Lock()  # only for the first save: who makes the store ready
-        self._engine: Engine | None = None
+        self._engine: Engine | None = None  # its threads and staging memory are made by the first save
+        self._is_ready = False
         try:
-            super().__init__(directory, layout, marked, writable=lock is not None)
-            if lock is not None:
-                devices = make_missing(directory, layout, self._devices)
-                self._engine = Engine(layout, directory.open(HEADER), devices, uuid.uuid4().bytes, options)
-                at_exit.watch(self)
+            super().__init__(directory, header, writable=lock is not None)
         except BaseException:
-            if self._engine is not None:
-                self._engine.close()
-            close_all(getattr(self, "_devices", []))
             if lock is not None:
                 lock.release()
             raise
+        if lock is not None:
+            at_exit.watch(self)
 
     # --- making and opening ------------------------------------------------------------------------------------------
 
@@ -100,7 +96,7 @@ class Store(Reader):
         ).checked()
         directory = path if isinstance(path, Directory) else Directory(path, device)
         lock = create_files(directory, layout)
-        return cls(directory, layout, False, lock, options)
+        return cls(directory, Header(layout, False, ""), lock, options)
 
     @classmethod
     def open(
@@ -124,17 +120,18 @@ class Store(Reader):
         """
         options = Options(staging_bytes, writers, overload, new_run)
         directory = path if isinstance(path, Directory) else Directory(path, device)
-        read_header(directory)  # a missing store must not leave a lock file behind
-        lock = None if read_only else directory.lock()
+        header = read_header(directory)
+        if read_only:
+            return cls(directory, header, None, options)
+        lock = directory.lock()
         try:
-            layout, marked, damage = read_header(directory)
-            if damage and lock is not None:
-                directory.publish(HEADER, encode_marked_header(layout, marked).tobytes())
+            header = read_header(directory)  # again: the writer that we waited for may have changed it
+            if header.damage:
+                directory.publish(HEADER, encode_marked_header(header.layout, header.marked).tobytes())
         except BaseException:
-            if lock is not None:
-                lock.release()
+            lock.release()
             raise
-        return cls(directory, layout, marked, lock, options)
+        return cls(directory, header, lock, options)
 
     def __repr__(self) -> str:
         """Path and sizes."""
@@ -142,13 +139,13 @@ class Store(Reader):
 
     @property
     def staging_bytes(self) -> int:
-        """Bytes of staging memory; 0 when read-only."""
-        return self._engine.arena.total_bytes if self._engine is not None else 0
+        """Bytes of staging memory that saves use; 0 when read-only."""
+        return self._options.buffer_count(self._layout) * self._layout.chunk_bytes if self._writable else 0
 
     @property
     def run(self) -> str:
         """The run id that saves are made under, in hexadecimal; empty when read-only."""
-        return self._engine.run.hex() if self._engine is not None else ""
+        return self._run.hex() if self._writable else ""
 
     def statistics(self) -> Statistics:
         """What this object has done so far."""
@@ -176,8 +173,8 @@ class Store(Reader):
             self._continue(record)
 
     def _continue(self, record: Record) -> None:
-        if self._engine is not None and not self._may_save:
-            self._engine.run, self._may_save = record.run, True
+        if self._writable and not self._may_save:
+            self._run, self._may_save = record.run, True
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
@@ -215,21 +212,35 @@ class Store(Reader):
         return ticket
 
     def _prepared(self, total: int, step: int) -> Engine:
-        self._check_open()
-        engine = self._writer()
+        self._check_writable()
         self._check_fits(total)
         if not -(2**63) <= step < 2**63:
             raise StoreError(f"step={step}: give a step that fits into 64 bits")
         if not self._may_save and self.newest() is not None:
             raise OtherRun(f"{self.path} holds checkpoints of another run: restore from it first, or give new_run=True")
-        with self._once:
-            if not self._is_ready:
-                make_engine_ready(engine, self._scan, marked=self._was_marked)
-                self._live = engine
-                self._is_ready = self._may_save = True
+        engine = self._started()
         if engine.cells[SEQUENCE] > SEQUENCE_LIMIT - 2**20:
             raise StoreError(f"{self.path} has used up its sequences: create a new store")
         return engine
+
+    def _started(self) -> Engine:
+        """The engine; made, and the store made ready for savers, when it is first asked for."""
+        with self._once:
+            if self._engine is None:
+                devices = make_missing(self._directory, self._layout, self._devices)
+                header = self._directory.open(HEADER)
+                self._engine = Engine(self._layout, header, devices, self._options)
+            if not self._is_ready:
+                make_engine_ready(self._engine, self._scan, marked=self._was_marked)
+                self._engine.run = self._run
+                self._live = self._engine
+                self._is_ready = self._may_save = True
+        return self._engine
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if not self._writable:
+            raise StoreError(f"{self.path} was opened read-only: open it without read_only to save or grow")
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -239,8 +250,8 @@ class Store(Reader):
         Waits for the saves in flight. Kept checkpoints are not touched; a slot file is extended when it is next acquired, and
         that save fails, loudly, when the file system has no room. Raises WrongGeometry for a smaller size.
         """
-        self._check_open()
-        engine = self._writer()
+        self._check_writable()
+        engine = self._started()
         layout = replace(self._layout, slot_bytes=slot_bytes).checked()
         if layout.slot_bytes < self.slot_bytes:
             raise WrongGeometry(f"{self.path} has slots of {self.slot_bytes:,} bytes: a store only grows")
@@ -248,11 +259,6 @@ class Store(Reader):
             self._directory.publish(HEADER, encode_marked_header(layout, self.marked).tobytes())
             self._layout = layout
             engine.grow(layout, self._directory.open(HEADER))
-
-    def _writer(self) -> Engine:
-        if self._engine is None:
-            raise StoreError(f"{self.path} was opened read-only: open it without read_only to save or grow")
-        return self._engine
 
     def _check_fits(self, total: int) -> None:
         if total > self.slot_bytes:
@@ -280,21 +286,13 @@ class Store(Reader):
         finally:
             if self._lock is not None:
                 self._lock.release()
-        try:
-            if self._engine is not None:
-                self._engine.tell_of_failures(None)
-        except SaveFailed as failure:
-            if handled is None:
-                raise
-            handled.add_note(f"lastgood: {failure}")
-            print(f"lastgood: {failure}", file=sys.stderr)
+        if self._engine is not None:
+            self._engine.tell_at_close(handled)
 
     def __enter__(self) -> Store:
         """The store itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         """Close; the block's own exception stays in front."""
         self.close()
