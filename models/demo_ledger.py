@@ -3,7 +3,8 @@
 The supervisor believes what was reported before a kill, and nothing else. Each resume and each step is checked as it
 is heard of:
 
-    C1 newest-survives   the resumed step is at least the newest step whose save was reported durable
+    C1 newest-survives   the resumed step is at least the newest step whose save was reported durable, or that an
+                         earlier resume found
     C2 never-wrong       the resumed step is one whose save was started, and each step from there on has the loss (to
                          the last bit) and the samples that it had in the undisturbed run
 """
@@ -32,12 +33,14 @@ class Ledger:
     steps: dict[int, tuple[str, list[int]]] = field(default_factory=dict)
     """Step -> loss and samples, of the last time that it was made."""
     step_seconds: list[float] = field(default_factory=list)
-    """Of each step but the first of each life, which is slower and says nothing of saves."""
+    """Of each step that began with no save in flight; the first of each life is left out, it is always slower."""
+    step_seconds_beside_saves: list[float] = field(default_factory=list)
+    """Of each step that began with a save in flight."""
     position: int = 0
     """Completed steps, as far as reported."""
     started: int = 0
     acknowledged: int = 0
-    """The newest step that was reported durable, in any life."""
+    """The newest step whose save was reported durable, or that was resumed from."""
     in_flight: list[int] = field(default_factory=list)
     saves: int = 0
     stalled_seconds: float = 0.0
@@ -99,8 +102,8 @@ class Ledger:
     def _hear_restored(self, step: int) -> None:
         if step < self.acknowledged:
             raise DemoFailed(
-                f"newest-survives is broken: the save of step {self.acknowledged} was acknowledged before the kill, "
-                f"and the training resumed from step {step}"
+                f"newest-survives is broken: the checkpoint of step {self.acknowledged} was known to be durable before "
+                f"the kill, and the training resumed from step {step}"
             )
         if step > self.started or (step and not is_due(step, self.total_steps, self.every)):
             raise DemoFailed(f"never-wrong is broken: the training resumed from step {step}, which nobody saved")
@@ -108,11 +111,13 @@ class Ledger:
             self.resumed_from.append(step)
         self.steps_redone += max(0, self.position - step)
         self.position = self.started = self._restored = step
+        self.acknowledged = max(self.acknowledged, step)
 
     def _hear_step(self, report: dict[str, Any]) -> None:
         step, loss, samples = report["step"], report["loss"], report["samples"]
         if self._restored is not None and step > self._restored + 1:
-            self.step_seconds.append(report["seconds"])
+            seconds = self.step_seconds_beside_saves if report["beside"] else self.step_seconds
+            seconds.append(report["seconds"])
         self.steps[step] = (loss, samples)
         self.position = step
         if self.oracle is not None:
@@ -125,7 +130,7 @@ class Ledger:
                 self._note_staleness()
 
     def _note_staleness(self) -> None:
-        self.staleness.append(max(0, self.started - max(self.acknowledged, self._restored or 0)))
+        self.staleness.append(max(0, self.started - self.acknowledged))
 
     def _compare_step(self, step: int, loss: str, samples: list[int]) -> None:
         assert self.oracle is not None

@@ -13,7 +13,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-KINDS = ("saving", "computing", "starting")
+KINDS = ("saving", "computing", "starting", "saving")
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ P3 no-orphans        a child dies with the nursery (parent-death signal), the nu
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -114,10 +115,11 @@ class Nursery:
         return status
 
     def close(self) -> None:
-        """Leave no process behind."""
+        """Leave no process behind, and nobody who still writes files."""
         if self._child is not None:
             self.kill()
-            self._child = None
+            with contextlib.suppress(OSError):  # an interrupt came between the question and the answer
+                self.reap()
         self._process.kill()
         self._process.wait()
         self._socket.close()
@@ -182,7 +184,7 @@ def be_a_child(nursery: int, job: dict[str, Any], descriptor: int) -> NoReturn:
     try:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if os.getppid() == nursery:  # else it died before we asked to die with it
-            demo_training.run(demo_training.Job(**job), reports)
+            demo_training.run(Job(**job), reports)
             status = 0
     except BaseException as problem:
         import traceback

@@ -7,6 +7,7 @@ with --json            one JSON object on standard output; the bar only where th
 
 from __future__ import annotations
 
+import io
 import json
 import statistics
 import sys
@@ -37,7 +38,11 @@ class Silent:
 
 
 class Lines(Silent):
-    """One line for each thing that happens."""
+    """One line for each thing that happens, when it happens."""
+
+    def __init__(self) -> None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(line_buffering=True)
 
     def begins(self, what: str) -> None:
         """Print the name of the run."""
@@ -154,9 +159,14 @@ class Result:
         }
 
     def slowed_seconds(self) -> float:
-        """Time by which the steps themselves were slower, since saves shared the processor and the memory with them."""
-        made = self.run.step_seconds
-        return len(made) * (usual(made) - usual(self.oracle.step_seconds))
+        """Time by which steps with a save in flight took longer than the others, since both share the machine.
+
+        The others are steps of the same run, which saw the same machine; of the undisturbed run if those are too few.
+        """
+        beside, alone = self.run.step_seconds_beside_saves, self.run.step_seconds
+        if len(alone) < len(beside) / 10:
+            alone = self.oracle.step_seconds
+        return len(beside) * (usual(beside) - usual(alone))
 
     def saved_seconds(self) -> float:
         """Estimate the time saved: had every save been waited for, less what saving did cost, stalls and slower steps.

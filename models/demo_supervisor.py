@@ -28,6 +28,8 @@ SILENCE_SECONDS = 120.0
 """A training that reports nothing for so long hangs."""
 FIRST_STEPS = 2
 """A kill of the kind `starting` comes after so many steps at the latest."""
+SAVE_SHARE = 0.75
+"""A kill of the kind `saving` comes within this part of the duration of a synchronous save."""
 KILLED = -9
 
 
@@ -70,7 +72,7 @@ class Supervisor:
         for number in range(len(plan) + 1):
             kill = plan[number] if number < len(plan) else None
             durations = {
-                "saving": oracle.synchronous_save_seconds,
+                "saving": SAVE_SHARE * oracle.synchronous_save_seconds,
                 "computing": statistics.median(oracle.step_seconds),
                 "starting": self.start_seconds[-1],
             }

@@ -71,7 +71,7 @@ def run(job: Job, reports: Reports) -> None:
     else:
         reports.send("restored", step=0)
         for step in range(1, job.steps + 1):
-            reports.send("step", step=step, **training.step())
+            reports.send("step", step=step, beside=0, **training.step())
     digests = training.digests()
     seconds = synchronous_save_seconds(training, job) if job.scratch else None
     size = sum(3 * parameter.nbytes for parameter in training.model.parameters())  # each with its two moments
@@ -117,7 +117,7 @@ class Training:
         nn.utils.clip_grad_norm_(self.model.parameters(), LONGEST_GRADIENT)
         self.optimizer.step()
         self.scheduler.step()
-        return {"loss": loss.item().hex(), "samples": samples, "seconds": time.perf_counter() - began}
+        return {"loss": float(loss.item()).hex(), "samples": samples, "seconds": time.perf_counter() - began}
 
     def digests(self) -> dict[str, str]:
         """Digest the state by kind, bit for bit."""
@@ -145,14 +145,15 @@ def train_with_saves(training: Training, job: Job, reports: Reports) -> None:
             training.sampler.load_state_dict(ResumableSampler(PASSAGES, seed=job.seed).state_dict())
         reports.send("restored", step=start)
         for step in range(start + 1, job.steps + 1):
-            reports.send("step", step=step, **training.step())  # J1 step-before-save
+            in_flight = [earlier for earlier in in_flight if not earlier.done]
+            reports.send("step", step=step, beside=len(in_flight), **training.step())  # J1 step-before-save
             before = time.perf_counter()
             ticket = checkpointer.step(step) if step < job.steps else checkpointer.save(step)
             stalled = time.perf_counter() - before
             if ticket is not None:
                 witness.watch(ticket)
-                in_flight = [earlier for earlier in in_flight if not earlier.done] + [ticket]
-                reports.send("saved", stalled=stalled, in_flight=len(in_flight))
+                in_flight.append(ticket)
+                reports.send("saved", stalled=stalled, in_flight=sum(not earlier.done for earlier in in_flight))
         before = time.perf_counter()
     reports.send("closed", stalled=time.perf_counter() - before)
     witness.close()

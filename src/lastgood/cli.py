@@ -17,7 +17,7 @@ import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from lastgood import __version__
 
@@ -26,6 +26,7 @@ COMMANDS = {
     "inspect": ("lastgood.core.command", "say what a store holds"),
     "verify": ("lastgood.core.command", "read every kept checkpoint and check its digests"),
     "explore": ("lastgood.crashsim.command", "crash the save protocol at every point, in every way"),
+    "bench": ("lastgood.benchmarks.command", "measure the core against the raw limits of this machine"),
 }
 """Name of the subcommand -> the module that does it, and one line of help."""
 
@@ -62,7 +63,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as problem:
         if not is_store_error(problem):
             raise
-        return complain(str(problem), BAD_USAGE)
+        return complain(str(problem), FAILED_CHECK if is_store_error(problem, "NothingUsable") else BAD_USAGE)
 
 
 def run(words: list[str]) -> int:
@@ -115,10 +116,10 @@ def what_to_install(missing: ModuleNotFoundError) -> str:
     return f"this command needs the module {missing.name}, which is not installed"
 
 
-def is_store_error(problem: Any) -> bool:
-    """Tell a store's complaint from a mistake of ours, without loading the core to do so."""
+def is_store_error(problem: Exception, kind: str = "StoreError") -> bool:
+    """Tell a store's complaint (or one kind of it) from a mistake of ours, without loading the core to do so."""
     errors = sys.modules.get("lastgood.core.errors")
-    return errors is not None and isinstance(problem, errors.StoreError)
+    return errors is not None and isinstance(problem, getattr(errors, kind))
 
 
 if __name__ == "__main__":

@@ -44,7 +44,7 @@ def started(*words: str, temporary: Path) -> Iterator[tuple[subprocess.Popen[str
         stderr=subprocess.PIPE,
         stdin=subprocess.DEVNULL,
         text=True,
-        env=os.environ | {name: value, "TMPDIR": str(temporary), "PYTHONUNBUFFERED": "1"},
+        env=os.environ | {name: value, "TMPDIR": str(temporary)},
     ) as process:
         try:
             yield process, mark

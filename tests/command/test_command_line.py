@@ -103,12 +103,16 @@ def test_what_goes_wrong_is_one_line(
     assert said in one_line(capsys.readouterr().err)
 
 
-def test_a_complaint_of_the_store_is_one_line(probe: types.ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    from lastgood.core import NoStore
+@pytest.mark.parametrize(("kind", "status"), [("NoStore", 2), ("NothingUsable", 1)])
+def test_a_complaint_of_the_store_is_one_line(
+    kind: str, status: int, probe: types.ModuleType, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong path is bad input; a store that has lost everything is a failed check."""
+    from lastgood.core import errors
 
-    probe.run = raising(NoStore("there is no store at /a/b"))  # type: ignore[attr-defined]
-    assert cli.main(["probe"]) == 2
-    assert one_line(capsys.readouterr().err) == "lastgood: there is no store at /a/b"
+    probe.run = raising(getattr(errors, kind)("/a/b: what is wrong with it"))  # type: ignore[attr-defined]
+    assert cli.main(["probe"]) == status
+    assert one_line(capsys.readouterr().err) == "lastgood: /a/b: what is wrong with it"
 
 
 def test_a_mistake_of_ours_is_not_hidden(probe: types.ModuleType) -> None:

@@ -138,7 +138,7 @@ def test_a_polite_kill_leaves_nothing_either(tmp_path: Path) -> None:
 
 
 def test_the_training_dies_with_a_supervisor_that_is_killed(tmp_path: Path) -> None:
-    with started("demo", "--size", "tiny", "--steps", "400", temporary=tmp_path) as (process, mark):
+    with started("demo", "--size", "tiny", "--steps", "100", temporary=tmp_path) as (process, mark):
         assert process.stdout is not None
         assert any(line.strip() == "run with kills" for line in process.stdout)
         os.kill(process.pid, 9)

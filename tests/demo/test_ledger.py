@@ -12,8 +12,9 @@ STEPS = 10
 DIGESTS = {"parameters": "p", "moments": "m"}
 
 
-def step(number: int, loss: float = 1.0, samples: tuple[int, ...] = (1, 2)) -> dict[str, Any]:
-    return {"report": "step", "step": number, "loss": loss.hex(), "samples": list(samples), "seconds": 0.5}
+def step(number: int, loss: float = 1.0, samples: tuple[int, ...] = (1, 2), beside: int = 0) -> dict[str, Any]:
+    facts = {"loss": loss.hex(), "samples": list(samples), "seconds": 0.5 + beside, "beside": beside}
+    return {"report": "step", "step": number, **facts}
 
 
 def finished(**digests: str) -> dict[str, Any]:
@@ -69,7 +70,7 @@ def test_an_honest_run_is_identical_and_counted(killed: Ledger) -> None:
 
 
 def test_an_older_checkpoint_than_the_acknowledged_breaks_newest_survives(killed: Ledger) -> None:
-    with pytest.raises(DemoFailed, match=r"newest-survives is broken: the save of step 4 .* resumed from step 2"):
+    with pytest.raises(DemoFailed, match=r"newest-survives is broken: .* step 4 was .* resumed from step 2"):
         hear(killed, restored(2))
 
 
@@ -89,6 +90,16 @@ def test_a_save_in_flight_may_turn_out_durable(killed: Ledger) -> None:
     assert killed.note_kill() == "saving"
     hear(killed, restored(6))
     assert killed.steps_redone == 1
+
+
+def test_what_was_resumed_from_once_must_be_found_again(killed: Ledger) -> None:
+    """It was never acknowledged, but a recovery returned it: the next one may not return less."""
+    hear(killed, restored(4), step(5), step(6))
+    killed.note_kill()
+    hear(killed, restored(6))
+    killed.note_kill()
+    with pytest.raises(DemoFailed, match="newest-survives"):
+        hear(killed, restored(4))
 
 
 def test_a_kill_before_the_restore_counts_no_step_twice(killed: Ledger) -> None:
@@ -136,3 +147,9 @@ def test_staleness_is_the_distance_of_the_newest_durable_from_the_newest_started
     )
     assert ledger.staleness == [1, 2, 2]
     assert ledger.most_in_flight == 2
+
+
+def test_steps_beside_a_save_are_timed_apart_and_first_steps_of_a_life_not_at_all(oracle: Ledger) -> None:
+    ledger = hear(Ledger(STEPS, 2, oracle), restored(0), step(1), step(2), saved(), step(3, beside=1), step(4))
+    assert ledger.step_seconds == [0.5, 0.5]
+    assert ledger.step_seconds_beside_saves == [1.5]
