@@ -37,4 +37,4 @@ class EverySteps:
 
 def as_cadence(every: int | Cadence) -> Cadence:
     """A number of steps, or anything that has `due` and `saved`."""
-    return every if hasattr(every, "due") and hasattr(every, "saved") else EverySteps(every)  # type: ignore[arg-type]
+    return every if hasattr(every, "due") and hasattr(every, "saved") else EverySteps(every)

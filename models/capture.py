@@ -40,8 +40,13 @@ def host_bytes(tensor: torch.Tensor, start: int, stop: int) -> Any:
 class Snapshot(Protocol):
     """An encoded state: its size is known, its buffers are not read yet."""
 
-    total_bytes: int
-    on_host: bool
+    @property
+    def total_bytes(self) -> int:
+        """Bytes in all buffers together."""
+
+    @property
+    def on_host(self) -> bool:
+        """Whether all of them are host memory already."""
 
     def buffers(self) -> Iterable[Any]:
         """The payload's buffers, in order."""

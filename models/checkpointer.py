@@ -40,7 +40,7 @@ from .entries import Plain, entries_of
 from .progress import Progress, Tracker
 from .restoring import check, restore
 from .rng import capture_streams
-from .room import make_room, open_or_create, warn_of_other_sizes
+from .room import make_room, open_existing, open_or_create, warn_of_other_sizes
 from .save_load import META
 
 logger = logging.getLogger("lastgood")
@@ -66,7 +66,7 @@ class Checkpointer:
 
         `every` is a number of steps, or a cadence. `in_flight` and `keep` are the store's; a store that exists keeps
         its own. `rng=False` leaves the global random streams alone. `new_run=True` starts over in a store that holds
-        another run's checkpoints. Further options (`device`, `writers`, `overload`, `staging_bytes`) go to the store.
+        another run's checkpoints. Further options (`device`, `writers`, `overload`, `chunk_bytes`, …) are the store's.
         """
         refuse_several_processes()
         if not isinstance(state, MutableMapping) or not all(isinstance(name, str) and name for name in state):
@@ -99,7 +99,7 @@ class Checkpointer:
         if self._new_run:
             raise StoreError("new_run=True starts over, so there is nothing to restore: leave out one of the two")
         try:
-            store = self._store or Store.open(self.directory, **self._store_options)
+            store = self._store or open_existing(self.directory, **self._store_options)
         except NoStore:
             return 0
         for ticket in self._tracker.in_flight:

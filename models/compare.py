@@ -79,7 +79,7 @@ def optimizer_problems(name: str, optimizer: torch.optim.Optimizer, saved: Any, 
     if len(groups) != len(here):
         yield f"{name}: {len(groups)} parameter groups in the store, {len(here)} here"
         return
-    parameters = {}
+    parameters: dict[Any, torch.Tensor] = {}
     for index, (group, ours) in enumerate(zip(groups, here, strict=True)):
         if len(group["params"]) != len(ours["params"]):
             theirs = len(group["params"])

@@ -122,8 +122,8 @@ class _Reader:
         return mapping
 
     def _module_dict(self, rest: list[Node]) -> OrderedDict[Any, Any]:
-        mapping = self._fill(OrderedDict(), rest[1:])
-        mapping._metadata = self.value(rest[0])
+        mapping: OrderedDict[Any, Any] = self._fill(OrderedDict(), rest[1:])
+        mapping._metadata = self.value(rest[0])  # type: ignore[attr-defined]
         return mapping
 
     def _region(self, index: Any) -> numpy.ndarray:

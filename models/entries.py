@@ -98,7 +98,7 @@ class Optimizer(Stateful):
 class Stream(Entry):
     """A generator of random numbers that the user made."""
 
-    def __init__(self, name: str, value: Any, get: Callable[[], Any], put: Callable[[Any], None]) -> None:
+    def __init__(self, name: str, value: Any, get: Callable[[], Any], put: Callable[[Any], Any]) -> None:
         super().__init__(name, value)
         self._get = get
         self._put = put

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from typing import Any
 
 from lastgood.core import NoStore, Store
 
@@ -13,6 +14,8 @@ logger = logging.getLogger("lastgood")
 
 PAGE_BYTES = 4096
 LEAST_ROOM_BYTES = 64 * 1024
+FIXED_AT_CREATION = ("chunk_bytes", "meta_bytes", "persists")
+"""Options of `Store.create` that an existing store has already settled."""
 
 
 def slot_bytes_for(total_bytes: int) -> int:
@@ -21,23 +24,23 @@ def slot_bytes_for(total_bytes: int) -> int:
     return (wanted + PAGE_BYTES - 1) // PAGE_BYTES * PAGE_BYTES
 
 
+def open_existing(path: str | os.PathLike[str], *, new_run: bool = False, **options: Any) -> Store:
+    """The store at `path`, opened for writing. Raises NoStore."""
+    open_options = {name: value for name, value in options.items() if name not in FIXED_AT_CREATION}
+    return Store.open(path, new_run=new_run, **open_options)
+
+
 def open_or_create(
-    path: str | os.PathLike[str],
-    *,
-    total_bytes: int,
-    in_flight: int,
-    keep: int,
-    new_run: bool = False,
-    **options: object,
+    path: str | os.PathLike[str], *, total_bytes: int, in_flight: int, keep: int, new_run: bool = False, **options: Any
 ) -> Store:
     """The store at `path`, opened for writing; made for states of `total_bytes` when there is none."""
     try:
-        store = Store.open(path, new_run=new_run, **options)  # type: ignore[arg-type]
+        store = open_existing(path, new_run=new_run, **options)
     except NoStore:
         store = None
     if store is None:  # not inside the handler: an error of the creation has nothing to do with the one above
         slot_bytes = slot_bytes_for(total_bytes)
-        return Store.create(path, slot_bytes=slot_bytes, in_flight=in_flight, keep=keep, **options)  # type: ignore[arg-type]
+        return Store.create(path, slot_bytes=slot_bytes, in_flight=in_flight, keep=keep, **options)
     warn_of_other_sizes(store, in_flight=in_flight, keep=keep)
     return store
 

@@ -45,7 +45,7 @@ class Refused(Exception):
 def refuse_unfit(tensor: torch.Tensor) -> None:
     """Raise `Refused` unless the tensor is ordinary: strided, materialised, of a known dtype and no subclass."""
     kind = type(tensor)
-    if isinstance(tensor, torch.nn.parameter.UninitializedTensorMixin):
+    if torch.nn.parameter.is_lazy(tensor):
         raise Refused(f"{kind.__name__} has no values yet; run the module once before saving")
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
         raise Refused(f"{kind.__module__}.{kind.__name__} is a tensor subclass; save a plain tensor made from it")
@@ -71,7 +71,7 @@ class Extent(NamedTuple):
 def extent_of(tensor: torch.Tensor) -> Extent:
     """The extent of a tensor, checked against its storage."""
     shape, strides, size = tuple(tensor.shape), tensor.stride(), tensor.element_size()
-    start = tensor.storage_offset() * size
+    start = int(tensor.storage_offset()) * size
     if tensor.is_contiguous():
         elements, filled = tensor.numel(), True
     else:
@@ -226,7 +226,7 @@ def _packed_bytes(tensor: torch.Tensor) -> Callable[[], Any]:
 
     def read() -> Any:
         packed = tensor.contiguous()
-        start = packed.storage_offset() * packed.element_size()
+        start = int(packed.storage_offset()) * packed.element_size()
         return host_bytes(packed, start, start + packed.nbytes)
 
     return read

@@ -17,7 +17,7 @@ import pytest
 import torch
 
 import lastgood.models as lm
-from lastgood.core import SaveFailed, Store, StoreClosed
+from lastgood.core import SaveFailed, SaveSkipped, Store, StoreClosed
 from lastgood.core.memory import MemoryDevice, MemoryDirectory
 from lastgood.models.decode import decode
 
@@ -280,3 +280,26 @@ def test_a_checkpointer_left_open_at_exit_waits_and_tells(tmp_path: Path) -> Non
             assert record.step == 2 or "broken" in ending
         assert ("step 2 did not become durable" in told) == ("broken" in ending)
         assert ("of the user's own" in told) == ("raises" in ending)
+
+
+def test_skipped_saves_are_counted_and_hold_nobody_up() -> None:
+    """Policy `skip`: when the storage is behind, a save is refused rather than waited for; its own ticket says so."""
+    directory = BrittleDirectory()
+    state = {"w": torch.zeros(())}
+    with lm.Checkpointer(directory, state, every=1, in_flight=1, overload="skip", chunk_bytes=8192) as ckpt:
+        ckpt.save(1).wait()
+        directory.may_persist.clear()
+        tickets = [ckpt.save(step) for step in (2, 3, 4)]
+        directory.may_persist.set()
+        assert [ticket.outcome for ticket in tickets[1:]] == ["skipped", "skipped"]
+        with pytest.raises(SaveSkipped):
+            tickets[1].wait()
+    numbers = ckpt.statistics()
+    assert (numbers.published, numbers.skipped, numbers.failed) == (2, 2, 0)
+
+
+def test_options_of_the_store_may_stay_in_the_program_that_resumes(tmp_path: Path) -> None:
+    for step in (1, 2):
+        with lm.Checkpointer(tmp_path / "store", {"w": step}, every=1, chunk_bytes=8192, writers=1) as ckpt:
+            assert ckpt.restore() == step - 1
+            ckpt.step(step)

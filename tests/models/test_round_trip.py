@@ -33,6 +33,7 @@ def test_any_nested_state_comes_back_to_the_last_bit(state: Any) -> None:
     assert encode(decode(payload).state).to_bytes() == encode(there_and_back(state)).to_bytes()
 
 
+@pytest.mark.filterwarnings("ignore:ComplexHalf")
 @pytest.mark.parametrize("name", sorted(DTYPES))
 def test_every_dtype_with_every_byte_value(name: str) -> None:
     tensor = tensor_of(bytes(range(256)), DTYPES[name], [4, 64])
