@@ -93,8 +93,7 @@ class Nursery:
         assert self._child is None, "one child at a time"
         reports, writing = os.pipe()
         try:
-            socket.send_fds(self._socket, [json.dumps(asdict(job)).encode()], [writing])
-            self._child = int(self._reply()["process"])
+            self._child = int(self._ask(asdict(job), [writing])["process"])
         except BaseException:
             os.close(reports)
             raise
@@ -109,23 +108,26 @@ class Nursery:
 
     def reap(self) -> int:
         """Wait for the child, whose reports have ended; return its exit status, or minus the signal that ended it."""
-        self._socket.send(b'{"reap": true}')
-        status = int(self._reply()["status"])
+        status = int(self._ask({"reap": True}, [])["status"])
         self._child = None
         return status
 
     def close(self) -> None:
         """Leave no process behind, and nobody who still writes files."""
         if self._child is not None:
-            self.kill()
-            with contextlib.suppress(OSError):  # an interrupt came between the question and the answer
+            with contextlib.suppress(OSError):  # an interrupt came between a question and its answer
+                self.kill()
                 self.reap()
         self._process.kill()
         self._process.wait()
         self._socket.close()
 
-    def _reply(self) -> dict[str, Any]:
-        message = self._socket.recv(MESSAGE_BYTES)
+    def _ask(self, request: dict[str, Any], descriptors: list[int]) -> dict[str, Any]:
+        try:
+            socket.send_fds(self._socket, [json.dumps(request).encode()], descriptors)
+            message = self._socket.recv(MESSAGE_BYTES)
+        except ConnectionError:  # it ended before it read what we asked
+            message = b""
         if not message:
             last = ["no reason was given", *self._log.read_text(errors="replace").splitlines()][-1]
             raise ChildProcessError(f"the process that starts the training has ended: {last}")

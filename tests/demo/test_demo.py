@@ -13,6 +13,7 @@ from lastgood.cli import main
 from tests.command.running import lastgood, one_line, started, wait_until_gone
 
 SMALL = ["demo", "--size", "tiny", "--steps", "80", "--kills", "3"]
+PYTHONPATH = os.environ.get("PYTHONPATH", "")
 PROMISED = {
     "identical": bool,
     "kills": int,
@@ -144,3 +145,12 @@ def test_the_training_dies_with_a_supervisor_that_is_killed(tmp_path: Path) -> N
         os.kill(process.pid, 9)
         process.communicate(timeout=20)
         assert wait_until_gone(mark) == []
+
+
+def test_a_pytorch_that_does_not_load_is_one_line_with_its_reason(tmp_path: Path) -> None:
+    broken = tmp_path / "torch"
+    broken.mkdir()
+    (broken / "__init__.py").write_text("raise ImportError('libgomp.so.1: cannot open shared object file')")
+    completed = lastgood("demo", "--json", environment={"PYTHONPATH": os.pathsep.join([str(tmp_path), PYTHONPATH])})
+    assert completed.returncode == 2
+    assert one_line(completed.stderr).endswith("ImportError: libgomp.so.1: cannot open shared object file")
