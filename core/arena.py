@@ -15,10 +15,12 @@ from __future__ import annotations
 import mmap
 import threading
 from bisect import insort
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .interrupt import WAKE_SECONDS
 from .rules import PAGE_BYTES
 
 
@@ -46,14 +48,18 @@ class Arena:
         """Staging memory that nobody holds at this moment."""
         return self.buffer_bytes * len(self._free)
 
-    def acquire(self, sequence: int) -> int:
-        """Index of a buffer that is now the caller's; waits until one is free and no older save is waiting."""
+    def acquire(self, sequence: int, check: Callable[[], None]) -> int:
+        """Index of a buffer that is now the caller's; waits until one is free and no older save is waiting.
+
+        `check` is called now and then while waiting, where an exception loses nothing.
+        """
         with self._given_back:
             if not self._free or self._waiting:
                 insort(self._waiting, sequence)
                 try:
                     while not self._free or sequence != self._waiting[0]:
-                        self._given_back.wait()
+                        self._given_back.wait(WAKE_SECONDS)
+                        check()
                 finally:
                     self._waiting.remove(sequence)
                     self._given_back.notify_all()  # the next in line may go, also when this one was interrupted

@@ -13,6 +13,7 @@ from .device import Device
 from .directory import Directory, Lock
 from .errors import NoStore, NotAStore, StoreExists
 from .layout import HEADER, LOCK, Header, Layout, decode_header, encode_header, slot_name
+from .rules import SLOT_LIMIT
 
 
 def create_files(directory: Directory, layout: Layout) -> Lock:
@@ -24,15 +25,9 @@ def create_files(directory: Directory, layout: Layout) -> Lock:
     lock: Lock | None = None
     is_ours = False
     try:
-        if HEADER in directory.names():
-            raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
+        _check_vacant(directory)
         lock = directory.lock()
-        leftovers = {LOCK, f"{HEADER}.new", *(slot_name(slot) for slot in range(4096))}
-        strangers = [name for name in directory.names() if name not in leftovers]
-        if HEADER in strangers:
-            raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
-        if strangers:
-            raise NotAStore(f"{directory.path} holds other files ({strangers[0]}, ...): give an empty directory")
+        _check_vacant(directory)  # again: another process may have been first
         is_ours = True
         _fill(directory, layout)
     except BaseException:
@@ -43,6 +38,16 @@ def create_files(directory: Directory, layout: Layout) -> Lock:
         directory.unmake(made)
         raise
     return lock
+
+
+def _check_vacant(directory: Directory) -> None:
+    """Nothing but what an interrupted creation leaves may be there."""
+    leftovers = {LOCK, f"{HEADER}.new", *(slot_name(slot) for slot in range(SLOT_LIMIT))}
+    strangers = [name for name in directory.names() if name not in leftovers]
+    if HEADER in strangers:
+        raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
+    if strangers:
+        raise NotAStore(f"{directory.path} holds other files ({strangers[0]}, ...): give an empty directory")
 
 
 def _fill(directory: Directory, layout: Layout) -> None:
@@ -112,10 +117,15 @@ def make_missing(directory: Directory, layout: Layout, devices: list[Device | No
     for slot, device in enumerate(devices):
         if device is None:
             device = directory.open(slot_name(slot), create=True)
+            try:
+                device.allocate(layout.file_bytes)
+                device.persist()
+                directory.persist()
+            except BaseException:
+                device.close()
+                directory.remove(slot_name(slot))  # so that the next attempt makes its name durable too
+                raise
             devices[slot] = device
-            device.allocate(layout.file_bytes)
-            device.persist()
-            directory.persist()
         complete.append(device)
     return complete
 

@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from .arena import Arena
@@ -23,7 +23,7 @@ from .cells import KEPT, ROOT, new_cells
 from .device import Device, aligned_buffer
 from .errors import SaveFailed
 from .flight import Flight, encoded
-from .interrupt import Shield
+from .interrupt import WAKE_SECONDS
 from .layout import MARK_OFFSET, Layout, encode_mark
 from .options import Options
 from .record import Record
@@ -60,10 +60,10 @@ class Engine:
 
     # --- a save's way in and out -------------------------------------------------------------------------------------
 
-    def admit(self, step: int, meta: bytes, payload_bytes: int, shield: Shield) -> Flight | None:
+    def admit(self, step: int, meta: bytes, payload_bytes: int, check: Callable[[], None]) -> Flight | None:
         """A flight that holds a permit, waiting as the overload policy says; None when the policy refuses this save.
 
-        The shield is up when it returns: from here on an interrupt must find a caller that gives the flight up.
+        `check` is called now and then while waiting, where an exception loses nothing.
         """
         began = time.perf_counter()
         ticket = Ticket(step, self.newest)
@@ -76,8 +76,8 @@ class Engine:
                     if not self._make_room():
                         return None
                 else:
-                    self._landed.wait()
-            shield.up()
+                    self._landed.wait(WAKE_SECONDS)
+                check()
             self._places_taken += 1
             self._flights.append(flight)
         self.counters.add_blocked(time.perf_counter() - began)
@@ -87,12 +87,12 @@ class Engine:
         """Let the youngest save that has not begun to write give way; False when there is none. Holds the lock."""
         gives_way = [other for other in self._flights if other.is_open and not other.has_written]
         leaving = [other for other in self._flights if not other.is_open]
-        if gives_way:
+        if leaving:
+            self._landed.wait(WAKE_SECONDS)  # one is on its way out already: no second one need go
+        elif gives_way:
             self._landed.release()  # its way out goes through `finished`
             gives_way[-1].refuse()
             self._landed.acquire()
-        elif leaving:
-            self._landed.wait()
         return bool(gives_way or leaving)
 
     def _is_full(self, payload_bytes: int) -> bool:
@@ -143,18 +143,20 @@ class Engine:
         self.counters.count(SKIPPED)
         return ticket
 
-    def wait_all(self) -> None:
-        """Wait until no save is in flight."""
+    def wait_all(self, check: Callable[[], None]) -> None:
+        """Wait until no save is in flight; `check` as in `admit`."""
         with self._landed:
             while self._flights:
-                self._landed.wait()
+                self._landed.wait(WAKE_SECONDS)
+                check()
 
     @contextmanager
-    def quiet(self) -> Iterator[None]:
-        """No save is in flight and none is admitted inside."""
+    def quiet(self, check: Callable[[], None]) -> Iterator[None]:
+        """No save is in flight and none is admitted inside; `check` as in `admit`."""
         with self._landed:
             while self._flights or self._is_quiet:
-                self._landed.wait()
+                self._landed.wait(WAKE_SECONDS)
+                check()
             self._is_quiet = True
         try:
             yield
@@ -184,10 +186,10 @@ class Engine:
                 return record
             # The slot was displaced and used again between the two reads: look again.
 
-    def staging_buffer(self, sequence: int) -> int:
+    def staging_buffer(self, sequence: int, check: Callable[[], None]) -> int:
         """A buffer of the arena; the time spent waiting for one is accounted for."""
         began = time.perf_counter()
-        index = self.arena.acquire(sequence)
+        index = self.arena.acquire(sequence, check)
         self.counters.add_blocked(time.perf_counter() - began)
         return index
 
@@ -242,8 +244,7 @@ class Engine:
         self.counters.add_written(count)
 
     def close(self) -> None:
-        """Wait for what is in flight, then end threads and close files."""
-        self.wait_all()
+        """End the threads, which finish what is queued, and close the files."""
         try:
             self.writers.close()
         finally:

@@ -14,6 +14,7 @@ F4 one-at-a-time    the program is resumed by one thread at a time: first the ca
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +24,8 @@ from . import steps
 from .atomics import fetch_add, load
 from .cells import KEPT, MY_SEQUENCE, MY_SLOT, MY_TAG, OUTCOME, ROOT, STATUS, new_mine
 from .digest import copy_digest
+from .interrupt import Shield
+from .layout import check_fits
 from .record import Record, encode
 from .rules import BROKEN, DONE, FAILED, OVERTAKEN, PENDING, REFUSED, align_up, chunk_offset, is_overtaken
 from .save import save
@@ -67,17 +70,31 @@ class Flight:
 
     # --- the caller's thread -----------------------------------------------------------------------------------------
 
+    def carry(self, pieces: Iterable[NDArray[np.uint8]], shield: Shield) -> None:
+        """From the first step until the whole payload is copied. Raises what the producer of `pieces` raises, and
+        WrongGeometry when it is too much; the slot is then given back and nothing kept was touched (`no-harm`)."""
+        try:
+            self.begin()
+            for piece in pieces:
+                check_fits(self.payload_bytes + piece.size, self.layout)
+                self.push(piece, shield.check)
+        except BaseException as error:
+            shield.up()
+            self.give_up(error)
+            raise
+        self.seal()
+
     def begin(self) -> None:
         """Take a sequence and a slot."""
         self._started_ns = time.time_ns()
         self._drive()
 
-    def push(self, data: NDArray[np.uint8]) -> None:
-        """Copy bytes into staging and send full chunks to the writers (F1). Waits for staging memory."""
+    def push(self, data: NDArray[np.uint8], check: Callable[[], None]) -> None:
+        """Copy bytes into staging and send full chunks to the writers (F1). Waits for staging memory; `check` as there."""
         offset = 0
         while offset < data.size and self.is_open:
             if self._buffer < 0:
-                self._buffer = self.engine.staging_buffer(self.ticket.sequence)
+                self._buffer = self.engine.staging_buffer(self.ticket.sequence, check)
                 self._filled = 0
                 self._digests.append(0)
             buffer = self.engine.arena.buffer(self._buffer)[: self.layout.chunk_bytes]
@@ -89,6 +106,7 @@ class Flight:
             offset += count
             if self._filled == buffer.size:
                 self._send()
+                check()
 
     def seal(self) -> None:
         """The payload is complete. Harmless a second time."""

@@ -1,16 +1,24 @@
-"""Holding Ctrl-C back for the few microseconds in which an exception would lose a slot.
+"""Ctrl-C and SIGTERM, held back to the points where they lose nothing.
 
-Python raises KeyboardInterrupt between any two steps of the main thread, also inside a save program that has just acquired
-a slot and not yet noted it. While a `Shield` is up the signal is remembered; it is delivered when the shield goes down.
-In other threads, and where nobody handles SIGINT in Python, a shield does nothing: no exception can fall there.
+Python raises KeyboardInterrupt between any two steps of the main thread, also inside a save program that has just acquired a
+slot and not yet noted it. While a `Shield` is up, the signals are remembered; they are delivered when it goes down, and at
+every `check`, which waiting loops call where nothing is half done. In other threads, and for signals that nobody handles in
+Python, a shield does nothing: no exception can fall there.
 """
 
 from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, TypeVar
+
+Item = TypeVar("Item")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+WAKE_SECONDS = 0.1
+"""How long a waiting loop sleeps before it checks again."""
 
 
 class Shield:
@@ -18,28 +26,47 @@ class Shield:
 
     def __init__(self) -> None:
         """Down."""
-        self._handler: Any = None
-        self._caught: tuple[int, FrameType | None] | None = None
+        self._handlers: dict[int, Any] = {}
+        self._caught: list[tuple[int, FrameType | None]] = []
 
     def up(self) -> None:
-        """Remember SIGINT from now on instead of raising."""
-        if self._handler is None and threading.current_thread() is threading.main_thread():
-            handler = signal.getsignal(signal.SIGINT)
-            if callable(handler):
-                self._handler = handler
-                signal.signal(signal.SIGINT, self._remember)
+        """Remember the signals from now on instead of handling them."""
+        if not self._handlers and threading.current_thread() is threading.main_thread():
+            for number in SIGNALS:
+                handler = signal.getsignal(number)
+                if callable(handler):
+                    self._handlers[number] = handler
+                    signal.signal(number, self._remember)
 
     def down(self) -> None:
-        """Deliver what was remembered; the handler may raise, as it would have."""
-        if self._handler is not None:
-            handler, self._handler = self._handler, None
-            signal.signal(signal.SIGINT, handler)
-            if self._caught is not None:
-                caught, self._caught = self._caught, None
-                handler(*caught)
+        """Deliver what was remembered; a handler may raise, as it would have."""
+        handlers, self._handlers = self._handlers, {}
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        caught, self._caught = self._caught, []
+        for number, frame in caught:
+            handlers[number](number, frame)
+
+    def check(self) -> None:
+        """Deliver now what was remembered; call it where an exception loses nothing."""
+        if self._caught:
+            self.down()
+            self.up()
+
+    def lowered_for(self, producer: Iterator[Item]) -> Iterator[Item]:
+        """The producer's items, with the shield down while its own code, which may wait for long, makes the next one."""
+        while True:
+            self.down()
+            try:
+                item = next(producer)
+            except StopIteration:
+                return
+            finally:
+                self.up()
+            yield item
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
-        self._caught = (number, frame)
+        self._caught.append((number, frame))
 
     def __enter__(self) -> Shield:
         """Up."""

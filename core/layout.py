@@ -51,6 +51,18 @@ MARK_OFFSET = PAGE_BYTES
 COPY_OFFSET = 2 * PAGE_BYTES
 HEADER_BYTES = 3 * PAGE_BYTES
 
+_ARGUMENT = {"chunk_limit_bytes": "chunk_bytes"}
+"""Fields that a caller knows by another name."""
+
+
+def check_fits(payload_bytes: int, layout: Layout) -> None:
+    """Raise WrongGeometry, in one line, for a payload that a slot has no room for."""
+    if payload_bytes > layout.slot_bytes:
+        raise WrongGeometry(
+            f"a payload of {payload_bytes:,} bytes does not fit into slots of {layout.slot_bytes:,}:"
+            f" call grow({payload_bytes})"
+        )
+
 
 def slot_name(slot: int) -> str:
     """The file of a slot."""
@@ -98,8 +110,11 @@ class Layout:
 
     def checked(self) -> Layout:
         """Itself. Raises WrongGeometry, or TypeError for what is no whole number, in one line."""
-        for field in fields(self)[1:]:
-            whole_number(field.name, getattr(self, field.name))
+        names = [field.name for field in fields(self)[1:]]
+        sizes = [whole_number(_ARGUMENT.get(name, name), getattr(self, name)) for name in names]
+        return Layout(self.store, *sizes)._in_limits()
+
+    def _in_limits(self) -> Layout:
         if not 1 <= self.in_flight <= IN_FLIGHT_LIMIT:
             raise WrongGeometry(f"in_flight={self.in_flight}: give 1 to {IN_FLIGHT_LIMIT}")
         if not 1 <= self.keep <= KEEP_LIMIT:
@@ -185,10 +200,12 @@ def decode_header(image: bytes, path: str) -> Header:
     _, _, slots, store, *sizes = FIXED.unpack(whole[0][: FIXED.size])
     layout = Layout(store, *sizes)
     assert slots == layout.slot_count
-    mark = image[MARK_OFFSET : MARK_OFFSET + len(MARK_MAGIC) + len(store) + 4]
+    right_mark = sealed(MARK_MAGIC + store)
+    mark = image[MARK_OFFSET : MARK_OFFSET + len(right_mark)]
     # A mark torn by a power loss was never followed by an acknowledgement; a damaged one must not hide a loss: anything
     # but zeros counts as marked.
-    damage = "" if len(whole) == 2 else f"{HEADER}: one of its two copies is damaged, the other was used"
+    damage = "" if mark == right_mark or not any(mark) else f"{HEADER}: its mark is damaged and was taken for one"
+    damage = damage if len(whole) == 2 else f"{HEADER}: one of its two copies is damaged, the other was used"
     return Header(layout, any(mark), damage)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .errors import StoreError
+from .incoming import whole_number
 from .layout import Layout
 from .rules import chunk_count
 
@@ -24,6 +25,9 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raise StoreError, in one line, for what makes no sense."""
+        whole_number("writers", self.writers)
+        if self.staging_bytes is not None:
+            whole_number("staging_bytes", self.staging_bytes)
         if not 1 <= self.writers <= WRITERS_LIMIT:
             raise StoreError(f"writers={self.writers}: give 1 to {WRITERS_LIMIT} threads")
         if self.overload not in OVERLOAD_POLICIES:

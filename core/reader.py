@@ -137,6 +137,9 @@ class Reader:
             self._scan = self._look(header)
         return self._scan.in_order()[: self.keep]
 
+    def _usable(self) -> list[Record]:
+        return self._live.kept() if self._live is not None else self._scan.in_order()
+
     def _look(self, header: Header) -> Scan:
         try:
             scan = Scan(self._layout, self._devices, strict_io=self._writable)
@@ -182,18 +185,20 @@ class Reader:
         if step is None and self._live is None and self._writable:
             return self._read_after_opening(into, strict)
         for looks in range(1, _LOOKS + 1):
-            candidates = [each for each in self.records() if step is None or each.step == step]
+            kept = self.records()
+            # Not only those to be kept: when the newest ones are not whole, older leftovers may be.
+            candidates = [each for each in self._usable() if step is None or each.step == step]
             rejected = list(self._passed_over) if self._live is None else []
             if not candidates:
                 raise self._nothing(step)
             found, failures = self._first_whole(candidates, into)
-            if failures and self._has_moved(candidates, looks):
+            if failures and self._has_moved(kept, looks):
                 continue
             self._passed_over = [*rejected, *failures]
             if strict and self._passed_over:
                 raise Damaged(self._passed_over[0])
             if found is None:
-                raise Damaged(failures[0]) if step is not None else NothingUsable(nothing_usable_message(failures))
+                raise Damaged(failures[0]) if step is not None else self._nothing(None)
             return found
         raise StoreError(
             f"{self.path} is overwritten faster than it can be read: try again, or create it with a larger keep"

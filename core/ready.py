@@ -10,7 +10,7 @@ from __future__ import annotations
 from . import steps
 from .cells import MARKED, MY_SLOT, STATUS, new_mine
 from .engine import Engine
-from .errors import NothingUsable
+from .errors import NothingUsable, StoreError
 from .reading import rewrite_payload
 from .recover import make_ready
 from .rules import BROKEN, DONE
@@ -22,6 +22,10 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool) -> None:
     scan.settle()
     if marked and not scan.has_whole():
         raise NothingUsable(nothing_usable_message(scan.passed_over))
+    if scan.unreadable:
+        raise StoreError(
+            f"{scan.unreadable[0]}: repair the device, or open read-only; a save would give that checkpoint up"
+        )
     layout = engine.layout
     mine = new_mine()
     verdict = scan.verdict.copy()  # a failed attempt must not change what the scan knows

@@ -4,7 +4,8 @@
     newest_whole(into)   verifies payloads, newest first, until one is whole; the payload read is the caller's
 
 C1 nothing-silent   whatever is passed over is in `passed_over`, one line with the reason (R2 explained)
-C2 may-be-newer     a record that cannot be read (EIO) might be newer than all others: a writer must refuse (`strict_io`)
+C2 may-be-newer     a record that cannot be read (EIO) might be newer than all others: a writer must refuse (`strict_io`),
+                    and so must one whose newer payloads are `unreadable`: what cannot be read now is not yet lost
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ class Scan:
         self.records: list[Record | None] = [None] * layout.slot_count
         self.passed_over: list[str] = []
         self.reasons: dict[int, str] = {}
+        self.unreadable: list[str] = []
         self._layout = layout
         self._devices = devices
         self._strict_io = strict_io
@@ -105,6 +107,8 @@ class Scan:
             read_payload(device, record, payload)
         except (Damaged, OSError) as error:
             self.passed_over.append(str(error))
+            if isinstance(error, OSError):
+                self.unreadable.append(str(error))
             return None
         return payload
 

@@ -29,7 +29,7 @@ from .engine import Engine
 from .errors import OtherRun, StoreError, WrongGeometry
 from .incoming import as_meta, as_pieces, whole_number
 from .interrupt import Shield
-from .layout import HEADER, Header, Layout, encode_marked_header
+from .layout import HEADER, Header, Layout, check_fits, encode_marked_header
 from .options import Options
 from .reader import Payload, Reader
 from .ready import make_engine_ready
@@ -95,8 +95,9 @@ class Store(Reader):
             identity, slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists, time.time_ns()
         ).checked()
         directory = path if isinstance(path, Directory) else Directory(path, device)
-        lock = create_files(directory, layout)
-        return cls(directory, Header(layout, False, ""), lock, options)
+        with Shield():
+            lock = create_files(directory, layout)
+            return cls(directory, Header(layout, False, ""), lock, options)
 
     @classmethod
     def open(
@@ -123,15 +124,16 @@ class Store(Reader):
         header = read_header(directory)
         if read_only:
             return cls(directory, header, None, options)
-        lock = directory.lock()
-        try:
-            header = read_header(directory)  # again: the writer that we waited for may have changed it
-            if header.damage:
-                directory.publish(HEADER, encode_marked_header(header.layout, header.marked).tobytes())
-        except BaseException:
-            lock.release()
-            raise
-        return cls(directory, header, lock, options)
+        with Shield():
+            lock = directory.lock()
+            try:
+                header = read_header(directory)  # again: the writer before us may have changed it
+                if header.damage:
+                    directory.publish(HEADER, encode_marked_header(header.layout, header.marked).tobytes())
+            except BaseException:
+                lock.release()
+                raise
+            return cls(directory, header, lock, options)
 
     def __repr__(self) -> str:
         """Path and sizes."""
@@ -191,33 +193,22 @@ class Store(Reader):
         pieces, total = as_pieces(buffers)
         step = whole_number("step", step)
         engine = self._prepared(total or 0, step)
-        shield = Shield()
-        flight = engine.admit(step, as_meta(meta, self._layout.meta_bytes), total or 0, shield)
-        if flight is None:
-            ticket = engine.skip(step)
-        else:
-            ticket = flight.ticket
-            try:
-                flight.begin()
-                shield.down()
-                for piece in pieces:
-                    self._check_fits(flight.payload_bytes + piece.size)
-                    flight.push(piece)
-                with shield:
-                    flight.seal()
-            except BaseException as error:
-                flight.give_up(error)
-                raise
-        engine.tell_of_failures(ticket)
+        content = as_meta(meta, self._layout.meta_bytes)
+        with Shield() as shield:
+            flight = engine.admit(step, content, total or 0, shield.check)
+            if flight is None:
+                ticket = engine.skip(step)
+            else:
+                ticket = flight.ticket
+                flight.carry(pieces if total is not None else shield.lowered_for(pieces), shield)
+            engine.tell_of_failures(ticket)
         return ticket
 
     def _prepared(self, total: int, step: int) -> Engine:
         self._check_writable()
-        self._check_fits(total)
+        check_fits(total, self._layout)
         if not -(2**63) <= step < 2**63:
             raise StoreError(f"step={step}: give a step that fits into 64 bits")
-        if not self._may_save and self.newest() is not None:
-            raise OtherRun(f"{self.path} holds checkpoints of another run: restore from it first, or give new_run=True")
         engine = self._started()
         if engine.cells[SEQUENCE] > SEQUENCE_LIMIT - 2**20:
             raise StoreError(f"{self.path} has used up its sequences: create a new store")
@@ -226,6 +217,10 @@ class Store(Reader):
     def _started(self) -> Engine:
         """The engine; made, and the store made ready for savers, when it is first asked for."""
         with self._once:
+            if not self._may_save and self._scan.in_order():
+                raise OtherRun(
+                    f"{self.path} holds checkpoints of another run: restore from it first, or give new_run=True"
+                )
             if self._engine is None:
                 devices = make_missing(self._directory, self._layout, self._devices)
                 header = self._directory.open(HEADER)
@@ -255,16 +250,10 @@ class Store(Reader):
         layout = replace(self._layout, slot_bytes=slot_bytes).checked()
         if layout.slot_bytes < self.slot_bytes:
             raise WrongGeometry(f"{self.path} has slots of {self.slot_bytes:,} bytes: a store only grows")
-        with engine.quiet():
+        with Shield() as shield, engine.quiet(shield.check):
             self._directory.publish(HEADER, encode_marked_header(layout, self.marked).tobytes())
             self._layout = layout
             engine.grow(layout, self._directory.open(HEADER))
-
-    def _check_fits(self, total: int) -> None:
-        if total > self.slot_bytes:
-            raise WrongGeometry(
-                f"a payload of {total:,} bytes does not fit into slots of {self.slot_bytes:,}: call grow({total})"
-            )
 
     def close(self) -> None:
         """Wait for the saves in flight and give everything back. Harmless when closed already, and in a forked child.
@@ -275,19 +264,20 @@ class Store(Reader):
         if self._closed or os.getpid() != self._process:
             return
         handled = sys.exc_info()[1]
-        if self._engine is not None:
-            self._engine.wait_all()  # interrupted here, the store stays open, locked and watched at exit
-        self._closed = True
-        at_exit.forget(self)
-        try:
+        with Shield() as shield:
             if self._engine is not None:
-                self._engine.close()
-            close_all(self._devices)
-        finally:
-            if self._lock is not None:
-                self._lock.release()
-        if self._engine is not None:
-            self._engine.tell_at_close(handled)
+                self._engine.wait_all(shield.check)  # interrupted here, the store stays open, locked, watched at exit
+            self._closed = True
+            at_exit.forget(self)
+            try:
+                if self._engine is not None:
+                    self._engine.close()
+                close_all(self._devices)
+            finally:
+                if self._lock is not None:
+                    self._lock.release()
+            if self._engine is not None:
+                self._engine.tell_at_close(handled)
 
     def __enter__(self) -> Store:
         """The store itself."""
