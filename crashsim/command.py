@@ -1,0 +1,181 @@
+"""`lastgood explore`: crash the core's save protocol, or a broken one, at every point and in every way.
+
+    lastgood explore                                  the real protocol; exit 0 when every promise holds
+    lastgood explore --mutant pointer-only-compare    a broken one: the promise it breaks, and how; exit 1
+    lastgood explore --replay x1.…                    one counterexample again
+    lastgood explore --list                           mutants and media
+
+Nothing of the core is loaded until there is something to explore.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import importlib
+import json
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from .bounds import LIMITS, Bounds
+from .media import MEDIA
+from .mutants import EQUIVALENT, MUTANTS
+from .promises import PROMISES
+from .replay import BadReplay, decode
+
+CLEAN, VIOLATED, BAD_USAGE = 0, 1, 2
+DIGESTS = {"trusted": ("trusted",), "ignored": ("ignored",), "both": ("trusted", "ignored")}
+SECOND_LIMIT = 60.0
+
+
+class BadChoice(ValueError):
+    """What was asked for does not exist. The message is one line."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `lastgood explore`."""
+    default = Bounds()
+    what = parser.add_argument_group("what to explore")
+    what.add_argument("--mutant", metavar="NAME", help="a deliberately broken protocol (see --list)")
+    what.add_argument("--medium", metavar="NAME", help=f"the simulated medium (default {default.medium}; see --list)")
+    what.add_argument("--digests", choices=DIGESTS, default="both", help="payload digests in recovery (default both)")
+    what.add_argument("--promise", metavar="NAME", help="judge this promise only; `all` for all of them")
+    what.add_argument("--one-persist", action="store_true", help="payload and record share one persist")
+    size = parser.add_argument_group("how much")
+    size.add_argument("--savers", type=int, metavar="N", help=f"saves in flight at once (default {default.savers})")
+    size.add_argument("--saves", type=int, metavar="N", help=f"saves in all (default {default.saves})")
+    size.add_argument("--writers", type=int, metavar="N", help=f"writers of each save (default {default.writers})")
+    size.add_argument("--keep", type=int, metavar="N", help=f"checkpoints kept (default {default.keep})")
+    size.add_argument("--faults", type=int, metavar="N", help="steps that may fail (default 0)")
+    size.add_argument("--restarts", type=int, metavar="N", help="times a crashed process goes on saving (default 0)")
+    how = parser.add_argument_group("how")
+    how.add_argument(
+        "--exhaustive", action="store_true", help=f"never stop early (else after {SECOND_LIMIT:.0f} seconds)"
+    )
+    how.add_argument("--random", type=int, metavar="N", help="take N random walks instead of searching")
+    how.add_argument("--seed", type=int, default=0, metavar="N", help="for --random (default 0)")
+    how.add_argument("--replay", metavar="STRING", help="run one counterexample again")
+    parser.add_argument("--list", action="store_true", help="list the mutants and the media")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked; returns the exit status."""
+    try:
+        if arguments.list:
+            return _list(arguments.json)
+        report = _replayed(arguments) if arguments.replay is not None else _explored(arguments)
+    except (BadChoice, BadReplay) as problem:
+        print(f"lastgood: {problem}", file=sys.stderr)
+        return BAD_USAGE
+    if arguments.json:
+        print(json.dumps(report.as_json()))
+    else:
+        _print(report, replayed=arguments.replay is not None)
+    return VIOLATED if report.sentence else CLEAN
+
+
+def _explored(arguments: argparse.Namespace) -> Any:
+    program, bounds, digests = _program(arguments.mutant), _bounds(arguments), DIGESTS[arguments.digests]
+    if arguments.random is not None and arguments.random < 1:
+        raise BadChoice(f"--random must be at least 1, not {arguments.random}")
+    core = importlib.import_module("lastgood.crashsim.core_explore")
+    promises = core.promises_of(program, digests)
+    if arguments.promise is not None:
+        if arguments.promise != "all" and arguments.promise not in PROMISES:
+            raise BadChoice(f"unknown promise {arguments.promise!r}; known: all, {', '.join(PROMISES)}")
+        promises = tuple(PROMISES) if arguments.promise == "all" else (arguments.promise,)
+    with _progress() as progress:
+        return core.explore(
+            program,
+            bounds,
+            digests,
+            promises,
+            walks=arguments.random or 0,
+            seed=arguments.seed,
+            second_limit=None if arguments.exhaustive else SECOND_LIMIT,
+            progress=progress,
+        )
+
+
+def _replayed(arguments: argparse.Namespace) -> Any:
+    wanted = decode(arguments.replay)
+    if wanted.bounds.medium not in MEDIA:
+        raise BadReplay(f"this replay string is of a medium that is not known: {wanted.bounds.medium}")
+    return importlib.import_module("lastgood.crashsim.core_explore").replay(wanted)
+
+
+def _program(mutant: str | None) -> str:
+    if mutant is not None and mutant not in MUTANTS:
+        raise BadChoice(f"unknown mutant {mutant!r}; known: {', '.join(MUTANTS)}")
+    return mutant or "real"
+
+
+def _bounds(arguments: argparse.Namespace) -> Bounds:
+    """What was asked for, over the mutant's own bounds."""
+    bounds = MUTANTS[arguments.mutant].bounds if arguments.mutant else Bounds()
+    if arguments.medium is not None:
+        if arguments.medium not in MEDIA:
+            raise BadChoice(f"unknown medium {arguments.medium!r}; known: {', '.join(MEDIA)}")
+        bounds = bounds._replace(medium=arguments.medium)
+    for name, (least, most) in LIMITS.items():
+        value = getattr(arguments, name)
+        if value is not None:
+            if not least <= value <= most:
+                raise BadChoice(f"--{name} must be {least} to {most}, not {value}")
+            bounds = bounds._replace(**{name: value})
+    return bounds._replace(one_persist=1) if arguments.one_persist else bounds
+
+
+def _list(as_json: bool) -> int:
+    """Every mutant and medium."""
+    if as_json:
+        mutants = {
+            name: {"says": each.says, "trusted": each.trusted or None, "ignored": each.ignored or None}
+            for name, each in MUTANTS.items()
+        }
+        print(json.dumps({"mutants": mutants, "media": list(MEDIA), "promises": PROMISES}))
+        return CLEAN
+    print("mutants (the promise each breaks: with payload digests trusted / ignored)")
+    for name, each in MUTANTS.items():
+        breaks = each.trusted if each.trusted == each.ignored else f"{each.trusted or '-'} / {each.ignored or '-'}"
+        print(f"  {name}\n      {each.says}\n      {breaks if breaks != EQUIVALENT else 'equivalent: ' + each.why}")
+    print("media")
+    for name in MEDIA:
+        print(f"  {name}")
+    return CLEAN
+
+
+def _print(report: Any, *, replayed: bool) -> None:
+    """The verdict first, then how it came to that."""
+    digests = " and ".join(report.digests)
+    if report.sentence:
+        print(report.sentence + ".\n")
+        print("\n".join(report.lines))
+        print(f"\nAgain:  lastgood explore --replay {report.replay}")
+        return
+    if replayed:
+        print("clean: this schedule and crash break nothing any more")
+        return
+    result = report.result
+    covered = "exhaustive within" if result.exhaustive else "NOT exhaustive, a sample of"
+    print(f"clean: {', '.join(report.promises)} hold in {result.states:,} states.")
+    print(f"  covered   {covered} {report.bounds.sentence()}; payload digests {digests}")
+    print(f"  crashes   {report.images:,} crash images and every process crash; recovery crashed again at every step")
+    print("  not       bit rot, lying disks, unreadable records, more of anything than the bounds say")
+    print(f"  took      {result.seconds:.1f} s, {result.states / max(result.seconds, 1e-9):,.0f} states a second")
+
+
+@contextlib.contextmanager
+def _progress() -> Iterator[Any]:
+    """A line on the terminal that says how far it is; nothing without a terminal, or without rich."""
+    rich_console = None
+    if sys.stderr.isatty():
+        with contextlib.suppress(ImportError):
+            rich_console = importlib.import_module("rich.console").Console(stderr=True)
+    if rich_console is None:
+        yield None
+        return
+    with rich_console.status("exploring …") as status:
+        yield lambda done, left: status.update(f"{done:,} states, {left:,} waiting")

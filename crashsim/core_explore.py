@@ -1,0 +1,133 @@
+"""Explore the core's protocol, or a mutant of it, within bounds; and replay a counterexample. Behind `lastgood explore`.
+
+`explore` searches breadth first (or samples) and judges every state; its report says what was covered. `replay` runs the
+moves of one string and judges where they lead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from .bounds import Bounds
+from .core_recovery import IGNORED, TRUSTED
+from .core_story import story, verdict
+from .core_system import CoreSystem
+from .core_target import Target, mutant_target, real_target
+from .mutants import EQUIVALENT, MUTANTS, SILENT
+from .promises import PROMISES
+from .replay import BadReplay, Replay, encode
+from .search import Counterexample, Result, breadth_first, random_walks
+
+DIGESTS = {"trusted": (TRUSTED,), "ignored": (IGNORED,), "both": (TRUSTED, IGNORED)}
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What an exploration came to."""
+
+    program: str
+    bounds: Bounds
+    digests: tuple[str, ...]
+    promises: tuple[str, ...]
+    result: Result
+    images: int
+    sentence: str = ""
+    lines: list[str] = field(default_factory=list)
+    replay: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """One object that says the same."""
+        found = self.result.counterexample
+        return {
+            "verdict": "violated" if found else "clean",
+            "program": self.program,
+            "promise": found.violation.promise if found else None,
+            "sentence": self.sentence or None,
+            "promises": list(self.promises),
+            "exhaustive": self.result.exhaustive,
+            "states": self.result.states,
+            "transitions": self.result.transitions,
+            "images": self.images,
+            "seconds": round(self.result.seconds, 3),
+            "bounds": {**self.bounds._asdict(), "slots": self.bounds.slots, "chunks": self.bounds.chunks},
+            "digests": list(self.digests),
+            "replay": self.replay or None,
+        }
+
+
+def target_named(program: str) -> Target:
+    """The real programs, or a mutant's."""
+    return real_target() if program == "real" else mutant_target(MUTANTS[program])
+
+
+def promises_of(program: str, digests: tuple[str, ...]) -> tuple[str, ...]:
+    """What to judge when nobody says: every promise for the real programs, for a mutant those that it is known to break.
+
+    A mutant may break one promise on the way to another; its table names the one that a user would feel. An
+    equivalent one is judged by all whose loss nobody would be told of.
+    """
+    if program == "real":
+        return tuple(PROMISES)
+    mutant = MUTANTS[program]
+    named = {getattr(mutant, each) for each in digests} - {EQUIVALENT}
+    return tuple(each for each in PROMISES if each in named) or SILENT
+
+
+def explore(
+    program: str,
+    bounds: Bounds,
+    digests: tuple[str, ...],
+    promises: tuple[str, ...],
+    *,
+    walks: int = 0,
+    seed: int = 0,
+    second_limit: float | None = None,
+    progress: Progress | None = None,
+) -> Report:
+    """Search within the bounds, or take random walks, and report."""
+    system = CoreSystem(target_named(program), bounds, digests, promises, restart_once=not walks)
+    if walks:
+        result = random_walks(system, walks, seed, progress=progress)
+    else:
+        result = breadth_first(system, second_limit=second_limit, progress=progress)
+    return _report(program, system, result)
+
+
+def replay(wanted: Replay) -> Report:
+    """Run the moves of a counterexample, and judge where they lead. Raises BadReplay when they cannot be run."""
+    if wanted.program != "real" and wanted.program not in MUTANTS:
+        raise BadReplay(f"this replay string is of a mutant that is not known: {wanted.program}")
+    found = wanted.counterexample
+    digests = (found.violation.digests,) if found.violation.digests else (TRUSTED, IGNORED)
+    system = CoreSystem(target_named(wanted.program), wanted.bounds, digests, (found.violation.promise,))
+    state = dict(system.initial())[found.start]
+    violation = None
+    for number, move in enumerate(found.moves, 1):
+        choices = {token: (after, broken) for token, after, broken in system.moves(state)}
+        if move not in choices:
+            raise BadReplay(f"move {number} ({move}) of this replay string is not possible: the program has changed")
+        state, violation = choices[move]
+        if violation is not None:
+            break
+    violation = violation or system.judge(state)
+    result = Result(states=len(found.moves) + 1)
+    if violation is not None:
+        result.counterexample = Counterexample(found.start, found.moves, violation)
+    return _report(wanted.program, system, result)
+
+
+def _report(program: str, system: CoreSystem, result: Result) -> Report:
+    found = result.counterexample
+    images = system.store.images_seen()
+    promises = tuple(each for each in PROMISES if each in system.promises)
+    report = Report(program, system.bounds, system.digests, promises, result, images)
+    if found is None:
+        return report
+    string = encode(Replay(program, system.bounds, found))
+    fresh = CoreSystem(system.target, system.bounds, system.digests, promises)
+    return Report(
+        program, system.bounds, system.digests, promises, result, images, verdict(found), story(fresh, found), string
+    )

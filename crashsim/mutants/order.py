@@ -1,0 +1,100 @@
+"""Mutants of the order in which a save persists, acknowledges and publishes."""
+
+from __future__ import annotations
+
+from ..promises import LOUD, NEVER_WRONG, NEWEST_SURVIVES
+from .mutant import EQUIVALENT, Mutant
+
+_RELEASE_AT_END = """        assert before // mask_of_slot(released) % 2 == 0, "S5 one-out"
+        yield STEP
+"""
+
+ORDER = (
+    Mutant(
+        "drop-payload-persist",
+        "the payload is not persisted before its record is written",
+        EQUIVALENT,
+        NEVER_WRONG,
+        save=(("            yield PERSIST_PAYLOAD\n", "            yield STEP\n"),),
+        why="one persist covers the whole slot file, so the record's persist makes the payload durable too",
+    ),
+    Mutant(
+        "swap-data-and-record",
+        "the record is written before the payload is persisted",
+        EQUIVALENT,
+        NEVER_WRONG,
+        save=(
+            ("            yield PERSIST_PAYLOAD\n", "            yield WRITE_RECORD\n"),
+            ("\n    yield WRITE_RECORD\n    if", "\n    yield PERSIST_PAYLOAD\n    if"),
+        ),
+        why="a record that is durable before its payload is noticed by the payload's digests",
+    ),
+    Mutant(
+        "drop-record-persist",
+        "the record is written but not persisted",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        save=(("        yield PERSIST_RECORD\n", "        yield STEP\n"),),
+    ),
+    Mutant(
+        "acknowledge-before-record",
+        "a save is acknowledged before its record is written",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        save=(
+            ("\n    yield WRITE_RECORD\n", "\n    yield ACKNOWLEDGE\n    yield WRITE_RECORD\n"),
+            ("    yield ACKNOWLEDGE\n\n", "\n"),
+        ),
+    ),
+    Mutant(
+        "acknowledge-before-record-persist",
+        "a save is acknowledged when its record is written, not when it is durable",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        save=(
+            ("        yield PERSIST_RECORD\n", "        yield ACKNOWLEDGE\n        yield PERSIST_RECORD\n"),
+            ("    yield ACKNOWLEDGE\n\n", "\n"),
+        ),
+    ),
+    Mutant(
+        "publish-before-record-persist",
+        "the root is swapped, and the older slot released, before the record is persisted",
+        NEWEST_SURVIVES,
+        NEVER_WRONG,
+        save=(
+            ("        yield PERSIST_RECORD\n", "        yield STEP\n"),
+            ("    yield ACKNOWLEDGE\n\n", "\n"),
+            (_RELEASE_AT_END, _RELEASE_AT_END + "    yield PERSIST_RECORD\n    yield ACKNOWLEDGE\n"),
+        ),
+    ),
+    Mutant(
+        "persist-after-swap",
+        "the root is swapped before the record is persisted, the older slot released after it",
+        NEWEST_SURVIVES,
+        NEVER_WRONG,
+        save=(
+            ("        yield PERSIST_RECORD\n", "        yield STEP\n"),
+            ("    yield ACKNOWLEDGE\n\n", "\n"),
+            ("    leftover = tag", "    yield PERSIST_RECORD\n    yield ACKNOWLEDGE\n    leftover = tag"),
+        ),
+    ),
+    Mutant(
+        "drop-every-persist",
+        "nothing is ever persisted: the control that shows the explorer is looking",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        save=(
+            ("            yield PERSIST_PAYLOAD\n", "            yield STEP\n"),
+            ("        yield PERSIST_RECORD\n", "        yield STEP\n"),
+            ("                yield PERSIST_MARK\n", "                yield STEP\n"),
+            ("            yield PERSIST_EMPTY_RECORD\n", "            yield STEP\n"),
+        ),
+    ),
+    Mutant(
+        "drop-mark-persist",
+        "the mark that something was acknowledged is not persisted",
+        LOUD,
+        LOUD,
+        save=(("                yield PERSIST_MARK\n", "                yield STEP\n"),),
+    ),
+)

@@ -1,0 +1,85 @@
+"""Mutants of recovery."""
+
+from __future__ import annotations
+
+from ..bounds import Bounds
+from ..promises import MONOTONE, NEWEST_SURVIVES, NO_LEAK
+from .mutant import EQUIVALENT, Mutant
+
+RECOVERING = (
+    Mutant(
+        "recovery-trusts-the-cache",
+        "recovery hands out slots without writing again, and persisting, the record it keeps",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        make_ready=(
+            (
+                "        yield REWRITE_RECORD\n        if mine[STATUS] == DONE:\n            yield PERSIST_RECORD\n",
+                "        yield STEP\n",
+            ),
+        ),
+        bounds=Bounds(saves=2),
+    ),
+    Mutant(
+        "recovery-persists-without-rewriting",
+        "recovery persists the record it keeps without writing it again",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        make_ready=(("        yield REWRITE_RECORD\n", "        yield STEP\n"),),
+        bounds=Bounds(saves=2, faults=1),
+    ),
+    Mutant(
+        "recovery-rewrites-without-persisting",
+        "recovery writes the record it keeps again without persisting it",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        make_ready=(
+            (
+                "        yield REWRITE_RECORD\n        if mine[STATUS] == DONE:\n            yield PERSIST_RECORD\n",
+                "        yield REWRITE_RECORD\n",
+            ),
+        ),
+        bounds=Bounds(saves=2),
+    ),
+    Mutant(
+        "recovery-keeps-rejected-records",
+        "recovery frees a slot whose record it passed over without an empty record over it",
+        EQUIVALENT,
+        EQUIVALENT,
+        make_ready=(("if verdict[slot] == REJECTED:", "if False:"),),
+        bounds=Bounds(saves=3, restarts=1),
+        why="only torn records are passed over here, and a torn record stays torn until the next one is written",
+    ),
+    Mutant(
+        "sequence-restarts-low",
+        "after recovery sequences start again from the beginning",
+        MONOTONE,
+        MONOTONE,
+        make_ready=(("highest = next_sequence(highest, sequence_of(tags[slot]))", "pass"),),
+        bounds=Bounds(saves=2),
+    ),
+    Mutant(
+        "recovery-takes-any",
+        "recovery takes the first valid record it meets, not the newest",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        survey=(("best = newer_candidate(best, tags[slot])", "best = best if best else tags[slot]"),),
+        bounds=Bounds(saves=2),
+    ),
+    Mutant(
+        "recovery-frees-the-kept",
+        "recovery hands out every slot, the kept one too",
+        NO_LEAK,
+        NO_LEAK,
+        make_ready=(("if verdict[slot] != KEPT_RECORD:", "if True:"),),
+        bounds=Bounds(saves=1),
+    ),
+    Mutant(
+        "recovery-leaks-a-slot",
+        "recovery does not hand out slots whose records it passed over or never found",
+        NO_LEAK,
+        NO_LEAK,
+        make_ready=(("if verdict[slot] != KEPT_RECORD:", "if verdict[slot] == CANDIDATE:"),),
+        bounds=Bounds(saves=1),
+    ),
+)
