@@ -1,0 +1,26 @@
+"""How a twin, or a mutant, takes the place of what it weakens: by name, for a while, and then everything is as before."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+from collections.abc import Iterator
+from typing import Any
+
+
+def find(dotted: str) -> tuple[Any, str]:
+    """The holder of a dotted name and the last part: a module's attribute."""
+    module, _, attribute = dotted.rpartition(".")
+    return importlib.import_module(module), attribute
+
+
+@contextlib.contextmanager
+def in_place_of(dotted: str, replacement: Any) -> Iterator[None]:
+    """Let `replacement` stand for a module's attribute for a while."""
+    holder, name = find(dotted)
+    original = getattr(holder, name)
+    setattr(holder, name, replacement)
+    try:
+        yield
+    finally:
+        setattr(holder, name, original)
