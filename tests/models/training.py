@@ -13,6 +13,9 @@ from torch import nn
 from lastgood.models import ResumableSampler
 from lastgood.models.encode import encode
 
+# Sums over two threads are not those over one, and another process is compared with this one bit for bit.
+torch.set_num_threads(1)
+
 SAMPLES = 37
 BATCH = 5
 
