@@ -38,7 +38,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--kills", type=number(0, 1000), default=5, metavar="N", help="kill the training so often (5)")
     parser.add_argument("--steps", type=number(10, 10**6), default=300, metavar="N", help="train for so long (300)")
-    parser.add_argument("--every", type=number(1, 10**6), default=2, metavar="N", help="steps from save to save (2)")
+    parser.add_argument("--every", type=number(1, 10**6), default=1, metavar="N", help="steps from save to save (1)")
     parser.add_argument("--in-flight", type=number(1, 64), default=4, metavar="N", help="saves at the same time (4)")
     parser.add_argument("--seed", type=number(0, 2**32 - 1), default=0, metavar="N", help="of training and kills (0)")
     parser.add_argument("--directory", type=Path, metavar="PATH", help="put the store here (a temporary directory)")

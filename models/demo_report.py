@@ -166,7 +166,8 @@ class Result:
         beside, alone = self.run.step_seconds_beside_saves, self.run.step_seconds
         if len(alone) < len(beside) / 10:
             alone = self.oracle.step_seconds
-        return len(beside) * (usual(beside) - usual(alone))
+        difference = usual(beside) - usual(alone)
+        return len(beside) * max(0.0, difference)  # where the machine became faster meanwhile, that is not our gain
 
     def saved_seconds(self) -> float:
         """Estimate the time saved: had every save been waited for, less what saving did cost, stalls and slower steps.
