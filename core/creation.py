@@ -16,28 +16,43 @@ from .layout import HEADER, LOCK, Header, Layout, decode_header, encode_header, 
 from .rules import SLOT_LIMIT
 
 
-def create_files(directory: Directory, layout: Layout) -> Lock:
-    """Make a store in `directory` and return the writer's lock on it.
+class Creation:
+    """The files of a new store, and the writer's lock on it; `undo` leaves the place as it was."""
 
-    Raises StoreExists, NotAStore (other files are there), StoreInUse, or OSError; ENOSPC says the bytes needed.
-    """
-    made = directory.make()
-    lock: Lock | None = None
-    is_ours = False
-    try:
-        _check_vacant(directory)
-        lock = directory.lock()
-        _check_vacant(directory)  # again: another process may have been first
-        is_ours = True
-        _fill(directory, layout)
-    except BaseException:
-        if is_ours:
-            _remove(directory)
-        if lock is not None:
-            lock.release()
-        directory.unmake(made)
-        raise
-    return lock
+    def __init__(self, directory: Directory, layout: Layout) -> None:
+        """Make them. Raises StoreExists, NotAStore (other files are there), StoreInUse, or OSError; ENOSPC says the
+        bytes needed. Then nothing was left behind."""
+        self._directory = directory
+        self._is_ours = False
+        self._lock: Lock | None = None
+        self._made = directory.make()
+        try:
+            _check_vacant(directory)
+            had_lock = LOCK in directory.names()
+            self._lock = directory.lock()
+            self._is_ours = not had_lock
+            _check_vacant(directory)  # again: another process may have been first
+            self._is_ours = True
+            _fill(directory, layout)
+        except BaseException:
+            self.undo()
+            raise
+
+    @property
+    def lock(self) -> Lock:
+        """The writer's lock, held."""
+        assert self._lock is not None
+        return self._lock
+
+    def undo(self) -> None:
+        """Remove what was made, the header first; the lock is still held, so nobody else has begun a store here."""
+        if self._is_ours:
+            with contextlib.suppress(OSError):
+                for name in (HEADER, *self._directory.names()):
+                    self._directory.remove(name)
+        if self._lock is not None:
+            self._lock.release()
+        self._directory.unmake(self._made)
 
 
 def _check_vacant(directory: Directory) -> None:
@@ -73,13 +88,6 @@ def _fill(directory: Directory, layout: Layout) -> None:
         raise
     directory.persist()
     directory.publish(HEADER, encode_header(layout).tobytes())
-
-
-def _remove(directory: Directory) -> None:
-    """Undo a creation of ours, the header first; the lock is still held, so nobody else has begun one."""
-    for name in (HEADER, *directory.names()):
-        with contextlib.suppress(OSError):
-            directory.remove(name)
 
 
 def read_header(directory: Directory) -> Header:

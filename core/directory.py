@@ -70,10 +70,8 @@ class Directory:
     def unmake(self, made: list[str]) -> None:
         """Remove the directories that `make` made, as far as they are empty."""
         for path in made:
-            try:
+            with contextlib.suppress(OSError):
                 os.rmdir(path)
-            except OSError:
-                return
 
     def require(self) -> None:
         """Raise NoStore or NotAStore, in one line, when there is no directory here."""

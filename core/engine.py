@@ -21,7 +21,7 @@ from .arena import Arena
 from .atomics import load
 from .cells import KEPT, ROOT, new_cells
 from .device import Device, aligned_buffer
-from .errors import SaveFailed
+from .errors import SaveFailed, StoreClosed
 from .flight import Flight, encoded
 from .interrupt import WAKE_SECONDS
 from .layout import MARK_OFFSET, Layout, encode_mark
@@ -55,6 +55,7 @@ class Engine:
         self._mark_page = aligned_buffer(MARK_OFFSET)
         self._flights: list[Flight] = []
         self._places_taken = 0
+        self._is_closing = False
         self._is_quiet = False
         self._landed = threading.Condition(threading.Lock())
 
@@ -70,6 +71,8 @@ class Engine:
         flight = Flight(self, ticket, meta)
         with self._landed:
             while self._is_full(payload_bytes):
+                if self._is_closing:
+                    raise StoreClosed("the store was closed while this save waited: open it again")
                 if self._overload == "skip":
                     return None
                 if self._overload == "replace":
@@ -96,7 +99,7 @@ class Engine:
         return bool(gives_way or leaving)
 
     def _is_full(self, payload_bytes: int) -> bool:
-        if self._is_quiet or self._places_taken == self.layout.in_flight:
+        if self._is_closing or self._is_quiet or self._places_taken == self.layout.in_flight:
             return True
         return self._overload != "block" and self.arena.free_bytes < min(payload_bytes, self.arena.total_bytes)
 
@@ -114,10 +117,12 @@ class Engine:
             self._landed.notify_all()
 
     def tell_of_failures(self, ticket: Ticket | None) -> None:
-        """Raise SaveFailed for the failures nobody was told of yet (E2); `ticket` is that of the save just started."""
-        failures = []
-        while self.failures:
-            failures.append(self.failures.popleft())
+        """Raise SaveFailed for the failures nobody was told of yet (E2); `ticket` is that of the save just started, whose
+        own failure, should it have ended already, is left for the next to be told."""
+        failures = [self.failures.popleft() for _ in range(len(self.failures))]
+        if ticket in failures:
+            failures.remove(ticket)
+            self.failures.append(ticket)
         if failures:
             error = failures[0].failure()
             if len(failures) > 1:
@@ -143,12 +148,18 @@ class Engine:
         self.counters.count(SKIPPED)
         return ticket
 
-    def wait_all(self, check: Callable[[], None]) -> None:
-        """Wait until no save is in flight; `check` as in `admit`."""
+    def wind_down(self, check: Callable[[], None]) -> None:
+        """Admit no more saves and wait until none is in flight. When `check` raises, saves are admitted again."""
         with self._landed:
-            while self._flights:
-                self._landed.wait(WAKE_SECONDS)
-                check()
+            self._is_closing = True
+            self._landed.notify_all()
+            try:
+                while self._flights:
+                    self._landed.wait(WAKE_SECONDS)
+                    check()
+            except BaseException:
+                self._is_closing = False
+                raise
 
     @contextmanager
     def quiet(self, check: Callable[[], None]) -> Iterator[None]:

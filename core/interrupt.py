@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, held back to the points where they lose nothing.
+"""Ctrl-C and its like, held back to the points where they lose nothing.
 
 Python raises KeyboardInterrupt between any two steps of the main thread, also inside a save program that has just acquired a
 slot and not yet noted it. While a `Shield` is up, the signals are remembered; they are delivered when it goes down, and at
@@ -16,7 +16,8 @@ from typing import Any, TypeVar
 
 Item = TypeVar("Item")
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2)
+"""What terminals, schedulers and time-outs send; a Python handler of any of them may raise."""
 WAKE_SECONDS = 0.1
 """How long a waiting loop sleeps before it checks again."""
 

@@ -23,13 +23,14 @@ from typing import Any
 
 from . import at_exit
 from .cells import SEQUENCE
-from .creation import close_all, create_files, make_missing, read_header
+from .creation import close_all, make_missing, read_header
 from .directory import Directory, Lock
 from .engine import Engine
 from .errors import OtherRun, StoreError, WrongGeometry
 from .incoming import as_meta, as_pieces, whole_number
 from .interrupt import Shield
 from .layout import HEADER, Header, Layout, check_fits, encode_marked_header
+from .opening import create_store, open_for_writing
 from .options import Options
 from .reader import Payload, Reader
 from .ready import make_engine_ready
@@ -53,12 +54,7 @@ class Store(Reader):
         self._once = threading.Lock()  # only for the first save: who makes the store ready
         self._engine: Engine | None = None  # its threads and staging memory are made by the first save
         self._is_ready = False
-        try:
-            super().__init__(directory, header, writable=lock is not None)
-        except BaseException:
-            if lock is not None:
-                lock.release()
-            raise
+        super().__init__(directory, header, writable=lock is not None)
         if lock is not None:
             at_exit.watch(self)
 
@@ -90,14 +86,10 @@ class Store(Reader):
         Raises StoreExists, NotAStore, StoreInUse, WrongGeometry, or OSError (ENOSPC names the bytes needed).
         """
         options = Options(staging_bytes, writers, overload, new_run=True)
-        identity = uuid.uuid4().bytes
-        layout = Layout(
-            identity, slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists, time.time_ns()
-        ).checked()
+        sizes = (slot_bytes, chunk_bytes, meta_bytes, in_flight, keep, persists)
+        layout = Layout(uuid.uuid4().bytes, *sizes, time.time_ns()).checked()
         directory = path if isinstance(path, Directory) else Directory(path, device)
-        with Shield():
-            lock = create_files(directory, layout)
-            return cls(directory, Header(layout, False, ""), lock, options)
+        return create_store(directory, layout, lambda header, lock: cls(directory, header, lock, options))
 
     @classmethod
     def open(
@@ -124,16 +116,7 @@ class Store(Reader):
         header = read_header(directory)
         if read_only:
             return cls(directory, header, None, options)
-        with Shield():
-            lock = directory.lock()
-            try:
-                header = read_header(directory)  # again: the writer before us may have changed it
-                if header.damage:
-                    directory.publish(HEADER, encode_marked_header(header.layout, header.marked).tobytes())
-            except BaseException:
-                lock.release()
-                raise
-            return cls(directory, header, lock, options)
+        return open_for_writing(directory, lambda header, lock: cls(directory, header, lock, options))
 
     def __repr__(self) -> str:
         """Path and sizes."""
@@ -266,18 +249,24 @@ class Store(Reader):
         handled = sys.exc_info()[1]
         with Shield() as shield:
             if self._engine is not None:
-                self._engine.wait_all(shield.check)  # interrupted here, the store stays open, locked, watched at exit
-            self._closed = True
-            at_exit.forget(self)
-            try:
-                if self._engine is not None:
-                    self._engine.close()
-                close_all(self._devices)
-            finally:
-                if self._lock is not None:
-                    self._lock.release()
+                self._engine.wind_down(shield.check)  # interrupted here, the store stays open, locked, watched at exit
+            with self._once:
+                self._give_back()
             if self._engine is not None:
                 self._engine.tell_at_close(handled)
+
+    def _give_back(self) -> None:
+        if self._closed:  # by another thread meanwhile
+            return
+        self._closed = True
+        at_exit.forget(self)
+        try:
+            if self._engine is not None:
+                self._engine.close()
+            close_all(self._devices)
+        finally:
+            if self._lock is not None:
+                self._lock.release()
 
     def __enter__(self) -> Store:
         """The store itself."""
