@@ -26,6 +26,7 @@ from .errors import (
 )
 from .reader import FileReport
 from .record import Record
+from .saving import Saving
 from .statistics import Statistics
 from .store import Store
 from .ticket import Ticket
@@ -41,6 +42,7 @@ __all__ = [
     "Record",
     "SaveFailed",
     "SaveSkipped",
+    "Saving",
     "Statistics",
     "Store",
     "StoreClosed",

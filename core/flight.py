@@ -14,7 +14,7 @@ F4 one-at-a-time    the program is resumed by one thread at a time: first the ca
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,6 @@ from . import steps
 from .atomics import fetch_add, load
 from .cells import KEPT, MY_SEQUENCE, MY_SLOT, MY_TAG, OUTCOME, ROOT, STATUS, new_mine
 from .digest import copy_digest
-from .interrupt import Shield
 from .layout import check_fits
 from .record import Record, encode
 from .rules import BROKEN, DONE, FAILED, OVERTAKEN, PENDING, REFUSED, align_up, chunk_offset, is_overtaken
@@ -70,20 +69,6 @@ class Flight:
 
     # --- the caller's thread -----------------------------------------------------------------------------------------
 
-    def carry(self, pieces: Iterable[NDArray[np.uint8]], shield: Shield) -> None:
-        """From the first step until the whole payload is copied. Raises what the producer of `pieces` raises, and
-        WrongGeometry when it is too much; the slot is then given back and nothing kept was touched (`no-harm`)."""
-        try:
-            self.begin()
-            for piece in pieces:
-                check_fits(self.payload_bytes + piece.size, self.layout)
-                self.push(piece, shield.check)
-        except BaseException as error:
-            shield.up()
-            self.give_up(error)
-            raise
-        self.seal()
-
     def begin(self) -> None:
         """Take a sequence and a slot."""
         self._started_ns = time.time_ns()
@@ -91,6 +76,7 @@ class Flight:
 
     def push(self, data: NDArray[np.uint8], check: Callable[[], None]) -> None:
         """Copy bytes into staging and send full chunks to the writers (F1). Waits for staging memory; `check` as there."""
+        check_fits(self.payload_bytes + data.size, self.layout)
         offset = 0
         while offset < data.size and self.is_open:
             if self._buffer < 0:
@@ -118,10 +104,10 @@ class Flight:
         if fetch_add(self._outstanding, 0, -1) == 1 and not self.ticket.done:
             self.engine.writers.submit(self.ticket.sequence, self._drive)
 
-    def give_up(self, error: BaseException) -> None:
-        """The payload will not be completed: its producer failed, and is told by that very exception."""
+    def give_up(self, error: BaseException, *, is_told: bool) -> None:
+        """The payload will not be completed; `is_told` when the producer knows, by raising that very exception."""
         self._stop(BROKEN, error)
-        self.is_told = True
+        self.is_told = is_told
         self.seal()
 
     def refuse(self) -> None:

@@ -36,6 +36,7 @@ from .reader import Payload, Reader
 from .ready import make_engine_ready
 from .record import Record
 from .rules import SEQUENCE_LIMIT
+from .saving import Saving
 from .statistics import Statistics
 from .ticket import Ticket
 
@@ -163,29 +164,46 @@ class Store(Reader):
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
-    def save(self, buffers: Any, *, step: int, meta: bytes = b"") -> Ticket:
+    def save(self, buffers: Any, *, step: int, meta: bytes = b"", total_bytes: int | None = None) -> Ticket:
         """Start saving a checkpoint; returns its ticket once the buffers are copied, so they may change then.
 
         `buffers` is one or many bytes-like objects or C-contiguous numpy arrays, saved one after the other. An iterator
-        is consumed before this returns, while earlier parts are being written already. `step` is the training step;
-        saving a step again is simply a newer save of it. `meta` is a few bytes kept in the record.
+        is consumed before this returns, while earlier parts are being written already; `total_bytes` says beforehand how
+        much it will bring, where that is known. `step` is the training step; saving a step again is simply a newer save
+        of it. `meta` is a few bytes kept in the record.
 
         Raises TypeError or StoreError for what cannot be saved, before anything is written; SaveFailed when an *earlier*
         save failed since the last call: this save was started all the same, its ticket is the exception's `ticket`.
         """
         pieces, total = as_pieces(buffers)
-        step = whole_number("step", step)
-        engine = self._prepared(total or 0, step)
-        content = as_meta(meta, self._layout.meta_bytes)
         with Shield() as shield:
-            flight = engine.admit(step, content, total or 0, shield.check)
-            if flight is None:
-                ticket = engine.skip(step)
-            else:
-                ticket = flight.ticket
-                flight.carry(pieces if total is not None else shield.lowered_for(pieces), shield)
-            engine.tell_of_failures(ticket)
-        return ticket
+            saving = self._begin(step, meta, total if total is not None else total_bytes, shield)
+            try:
+                for piece in pieces if total is not None else shield.lowered_for(pieces):
+                    saving.push_shielded(piece, shield)
+            except BaseException as error:
+                shield.up()
+                saving.abandon(error)
+                raise
+            return saving.finish()
+
+    def begin(self, *, step: int, meta: bytes = b"", total_bytes: int | None = None) -> Saving:
+        """Begin a save whose payload will be pushed, by this thread or another; see `save` for the arguments.
+
+        Its place in the order of saves is taken now. Raises as `save` does.
+        """
+        with Shield() as shield:
+            return self._begin(step, meta, total_bytes, shield)
+
+    def _begin(self, step: int, meta: bytes, total: int | None, shield: Shield) -> Saving:
+        step = whole_number("step", step)
+        content = as_meta(meta, self._layout.meta_bytes)
+        engine = self._prepared(whole_number("total_bytes", total or 0), step)
+        flight = engine.admit(step, content, total or 0, shield.check)
+        if flight is None:
+            return Saving(engine, None, engine.skip(step))
+        flight.begin()
+        return Saving(engine, flight, flight.ticket)
 
     def _prepared(self, total: int, step: int) -> Engine:
         self._check_writable()
