@@ -37,6 +37,36 @@ def host_bytes(tensor: torch.Tensor, start: int, stop: int) -> Any:
     return numpy.from_dlpack(view.set_(storage, start, (stop - start,), (1,)).cpu())
 
 
+class LiveBytes:
+    """A reader of bytes [start, stop) of a live tensor's storage. The tensor tells a capture whether it may wait."""
+
+    __slots__ = ("start", "stop", "tensor")
+
+    def __init__(self, tensor: torch.Tensor, start: int, stop: int) -> None:
+        self.tensor = tensor
+        self.start = start
+        self.stop = stop
+
+    def __call__(self) -> Any:
+        """The bytes as they are now; no copy when that is host memory."""
+        return host_bytes(self.tensor, self.start, self.stop)
+
+
+class PackedBytes:
+    """A reader of a live tensor's values in row-major order, without its holes; this is the one that copies twice."""
+
+    __slots__ = ("tensor",)
+
+    def __init__(self, tensor: torch.Tensor) -> None:
+        self.tensor = tensor
+
+    def __call__(self) -> Any:
+        """The values as they are now."""
+        packed = self.tensor.contiguous()
+        start = int(packed.storage_offset()) * packed.element_size()
+        return host_bytes(packed, start, start + packed.nbytes)
+
+
 class Snapshot(Protocol):
     """An encoded state: its size is known, its buffers are not read yet."""
 

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .capture import host_bytes
+from .capture import LiveBytes, PackedBytes
 from .skeleton import PARAMETER, REQUIRES_GRAD
 
 INTEGERS = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
@@ -137,7 +137,7 @@ class TensorTable:
         for members in storages.values():
             extent = self._extents[members[0]]
             if len(members) == 1 and extent.filled:
-                read = _bytes_between(self._tensors[members[0]], extent.start, extent.stop)
+                read = LiveBytes(self._tensors[members[0]], extent.start, extent.stop)
                 rows[members[0]] = self._placed_row(
                     members[0], add_region(extent.stop - extent.start, read), extent.start
                 )
@@ -162,7 +162,7 @@ class TensorTable:
             stop = max(self._extents[index].stop for index in group)
             # So that every member begins at a whole number of its own elements, whatever its type.
             start -= start % max(self._tensors[index].element_size() for index in group)
-            region = add_region(stop - start, _bytes_between(self._tensors[group[0]], start, stop))
+            region = add_region(stop - start, LiveBytes(self._tensors[group[0]], start, stop))
             starts.append(start)
             placed.append((start, stop, region))
             for index in group:
@@ -187,7 +187,7 @@ class TensorTable:
             if stride == 0:
                 narrow = narrow.narrow(dimension, 0, 1)
         if key not in packed:
-            packed[key] = add_region(narrow.numel() * narrow.element_size(), _packed_bytes(narrow))
+            packed[key] = add_region(narrow.numel() * narrow.element_size(), PackedBytes(narrow))
         strides = list(torch.empty(extent.shape, device="meta").stride())
         strides = [0 if stride == 0 else new for stride, new in zip(tensor.stride(), strides, strict=True)]
         return self._row(index, packed[key], 0, strides)
@@ -213,20 +213,3 @@ class TensorTable:
 
 def _no_bytes() -> bytes:
     return b""
-
-
-def _bytes_between(tensor: torch.Tensor, start: int, stop: int) -> Callable[[], Any]:
-    """A reader of bytes [start, stop) of the tensor's storage; no copy when that is host memory."""
-
-    return lambda: host_bytes(tensor, start, stop)
-
-
-def _packed_bytes(tensor: torch.Tensor) -> Callable[[], Any]:
-    """A reader of the tensor's values in row-major order; this is the one case that copies twice."""
-
-    def read() -> Any:
-        packed = tensor.contiguous()
-        start = int(packed.storage_offset()) * packed.element_size()
-        return host_bytes(packed, start, start + packed.nbytes)
-
-    return read
