@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextlib
 import errno
 
-from .device import Device
+from .device import Device, aligned_buffer
 from .directory import Directory, Lock
-from .errors import NoStore, NotAStore, StoreExists
+from .errors import Damaged, NoStore, NotAStore, StoreExists
 from .layout import HEADER, LOCK, Header, Layout, decode_header, encode_header, slot_name
-from .rules import SLOT_LIMIT
+from .record import MAGIC, encode_empty
+from .rules import PAGE_BYTES, SLOT_LIMIT
 
 
 class Creation:
@@ -61,8 +62,20 @@ def _check_vacant(directory: Directory) -> None:
     strangers = [name for name in directory.names() if name not in leftovers]
     if HEADER in strangers:
         raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
+    if _holds_records(directory):
+        raise StoreExists(f"{directory.path} {_HEADER_LOST}")
     if strangers:
         raise NotAStore(f"{directory.path} holds other files ({strangers[0]}, ...): give an empty directory")
+
+
+_HEADER_LOST = f"holds checkpoints, but the file `{HEADER}` is missing: restore it from a copy"
+
+
+def _holds_records(directory: Directory) -> bool:
+    """Whether some slot file begins with a record: a creation writes none, so a header was there once."""
+    return any(
+        directory.read_small(name, len(MAGIC)) == MAGIC for name in directory.names() if name.startswith("slot-")
+    )
 
 
 def _fill(directory: Directory, layout: Layout) -> None:
@@ -71,12 +84,7 @@ def _fill(directory: Directory, layout: Layout) -> None:
             directory.remove(name)
     try:
         for slot in range(layout.slot_count):
-            device = directory.open(slot_name(slot), create=True)
-            try:
-                device.allocate(layout.file_bytes)
-                device.persist()
-            finally:
-                device.close()
+            _make_slot(directory, layout, slot).close()
             if slot == 0:
                 directory.choose_device(slot_name(0), writable=True)
     except OSError as error:
@@ -90,12 +98,29 @@ def _fill(directory: Directory, layout: Layout) -> None:
     directory.publish(HEADER, encode_header(layout).tobytes())
 
 
+def _make_slot(directory: Directory, layout: Layout, slot: int) -> Device:
+    """A new slot file with all its room and an empty record, durable but for its name."""
+    device = directory.open(slot_name(slot), create=True)
+    try:
+        device.allocate(layout.file_bytes)
+        page = aligned_buffer(PAGE_BYTES)
+        page[:] = encode_empty(layout.store, slot)
+        device.write(0, page)
+        device.persist()
+    except BaseException:
+        device.close()
+        raise
+    return device
+
+
 def read_header(directory: Directory) -> Header:
     """What `decode_header` says of the store in `directory`. Raises NoStore, NotAStore, Damaged, FormatTooNew."""
     directory.require()
     try:
         image = directory.read_small(HEADER)
     except FileNotFoundError:
+        if _holds_records(directory):
+            raise Damaged(f"{directory.path} {_HEADER_LOST}") from None
         if any(name.startswith("slot-") for name in directory.names()):
             raise NoStore(f"no store at {directory.path}: its creation was never completed") from None
         if directory.names():
@@ -124,13 +149,12 @@ def make_missing(directory: Directory, layout: Layout, devices: list[Device | No
     complete: list[Device] = []
     for slot, device in enumerate(devices):
         if device is None:
-            device = directory.open(slot_name(slot), create=True)
             try:
-                device.allocate(layout.file_bytes)
-                device.persist()
+                device = _make_slot(directory, layout, slot)
                 directory.persist()
             except BaseException:
-                device.close()
+                if device is not None:
+                    device.close()
                 directory.remove(slot_name(slot))  # so that the next attempt makes its name durable too
                 raise
             devices[slot] = device

@@ -100,10 +100,10 @@ class Directory:
         """Files in the directory."""
         return sorted(os.listdir(self.path))
 
-    def read_small(self, name: str) -> bytes:
-        """All bytes of a small file."""
+    def read_small(self, name: str, limit: int = -1) -> bytes:
+        """All bytes of a small file, or its first ones."""
         with open(self.join(name), "rb") as file:
-            return file.read()
+            return file.read(limit)
 
     def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:
         """One file, on the device kind that was chosen."""

@@ -26,7 +26,7 @@ from .flight import Flight, encoded
 from .interrupt import WAKE_SECONDS
 from .layout import MARK_OFFSET, Layout, encode_mark
 from .options import Options
-from .record import Record
+from .record import Record, encode_empty
 from .rules import FAILED, NO_TAG, PAGE_BYTES, SKIPPED, sequence_of, slot_of, words_for
 from .statistics import Counters
 from .ticket import Ticket
@@ -235,9 +235,9 @@ class Engine:
         self.records[record.slot] = record
 
     def write_empty_record(self, slot: int) -> None:
-        """Overwrite the record's first page, and so its fixed part, with zeros."""
+        """Overwrite the record's first page with an empty record."""
         page = self._areas[slot][:PAGE_BYTES]
-        page[:] = 0
+        page[:] = encode_empty(self.layout.store, slot)
         self._devices[slot].write(0, page)
         self.records[slot] = None
 

@@ -76,17 +76,20 @@ class BufferedFile:
 
     def read(self, offset: int, into: NDArray[np.uint8]) -> None:
         """See Device."""
-        view = into.data
+        self._fetch(offset, into.data, into.size)
+
+    def _fetch(self, offset: int, view: memoryview, needed: int) -> None:
+        """Read until `needed` bytes are there; what the view has beyond them may come or not."""
         done = 0
-        while done < len(view):
+        while done < needed:
             try:
                 count = os.preadv(self._descriptor, [view[done:]], offset + done)
             except OSError as error:
                 error.filename = self.path
                 raise
             done += count
-            if done < len(view) and (count == 0 or offset + done >= self.size()):
-                raise EOFError(f"{self.path} ends at byte {offset + done}, {len(view) - done} bytes early")
+            if done < needed and (count == 0 or offset + done >= self.size()):
+                raise EOFError(f"{self.path} ends at byte {offset + done}, {needed - done} bytes early")
 
     def size(self) -> int:
         """See Device."""
@@ -100,12 +103,12 @@ class BufferedFile:
             except OSError as error:
                 if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
                     raise
-                self._fill(length)  # a file system without fallocate: only written bytes are reserved
+                self._extend(length)  # a file system without fallocate: only written bytes are reserved
         except OSError as error:
             error.filename = self.path
             raise
 
-    def _fill(self, length: int) -> None:
+    def _extend(self, length: int) -> None:
         zeros = aligned_buffer(align_up(1 << 20))
         for offset in range(self.size(), length, zeros.size):
             self._transfer(offset, zeros[: min(zeros.size, length - offset)])
@@ -130,8 +133,8 @@ class DirectFile(BufferedFile):
     def read(self, offset: int, into: NDArray[np.uint8]) -> None:
         """See Device. Memory that is not aligned is filled by way of an aligned copy."""
         if is_aligned(into):
-            super().read(offset, into)
+            self._fetch(offset, into.data, into.size)
             return
         bounce = aligned_buffer(align_up(into.size))
-        super().read(offset, bounce)
+        self._fetch(offset, bounce.data, into.size)
         into[:] = bounce[: into.size]

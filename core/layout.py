@@ -36,10 +36,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .cells import IN_FLIGHT_LIMIT, KEEP_LIMIT
-from .digest import DIGEST_BYTES, digest
+from .digest import DIGEST_BYTES
 from .errors import Damaged, FormatTooNew, NotAStore, WrongGeometry
 from .incoming import whole_number
-from .record import FIXED_BYTES, FORMAT_VERSION
+from .record import FIXED_BYTES, FORMAT_VERSION, sealed
 from .rules import PAGE_BYTES, align_up, chunk_count, record_area_bytes, slot_file_bytes
 
 HEADER = "header"
@@ -130,11 +130,6 @@ class Layout:
         return self
 
 
-def sealed(body: bytes) -> bytes:
-    """The bytes followed by their CRC32C."""
-    return body + struct.pack("<I", digest(np.frombuffer(body, np.uint8)))
-
-
 def encode_header(layout: Layout) -> NDArray[np.uint8]:
     """A header of an unmarked store."""
     body = FIXED.pack(
@@ -203,10 +198,11 @@ def decode_header(image: bytes, path: str) -> Header:
     right_mark = sealed(MARK_MAGIC + store)
     mark = image[MARK_OFFSET : MARK_OFFSET + len(right_mark)]
     # A mark torn by a power loss was never followed by an acknowledgement; a damaged one must not hide a loss: anything
-    # but zeros counts as marked.
-    damage = "" if mark == right_mark or not any(mark) else f"{HEADER}: its mark is damaged and was taken for one"
+    # but zeros counts as marked, a page that is cut off too.
+    marked = any(mark) or len(mark) < len(right_mark)
+    damage = "" if mark == right_mark or not marked else f"{HEADER}: its mark is damaged and was taken for one"
     damage = damage if len(whole) == 2 else f"{HEADER}: one of its two copies is damaged, the other was used"
-    return Header(layout, any(mark), damage)
+    return Header(layout, marked, damage)
 
 
 def _is_whole(page: bytes) -> bool:

@@ -78,11 +78,12 @@ class MemoryDirectory(Directory):
         """See Directory."""
         return sorted(self.files)
 
-    def read_small(self, name: str) -> bytes:
+    def read_small(self, name: str, limit: int = -1) -> bytes:
         """See Directory."""
         if name not in self.files:
             raise FileNotFoundError(name)
-        return self.files[name].content.tobytes()
+        content = self.files[name].content
+        return content.tobytes() if limit < 0 else content[:limit].tobytes()
 
     def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:
         """See Directory."""

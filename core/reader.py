@@ -240,8 +240,8 @@ class Reader:
         return payload
 
     def _nothing(self, step: int | None) -> StoreError:
-        steps = sorted({record.step for record in self.records()})
-        if step is not None and steps:
+        steps = sorted({record.step for record in self.records()}) if step is not None else []
+        if steps:
             return NoStore(f"no checkpoint of step {step} in {self.path}: it holds steps {steps}")
         if self.marked:
             return NothingUsable(nothing_usable_message(self._passed_over))

@@ -19,8 +19,16 @@
        112      m  meta
      112+m     4n  CRC32C of each chunk
 
-The rest of the record area is zero. Zeros where the fixed part should be are an empty record. A record torn by a power
-loss fails its own CRC and counts as rejected: it was never acknowledged.
+The rest of the record area is zero. An empty record, which every slot begins with, is
+
+         0      8  magic "LGEMPTY\0"
+         8      4  format version
+        12      4  slot index
+        16     16  store id
+        32      4  CRC32C of the bytes before
+
+Anything else is rejected, zeros too: they are what a lost or trimmed block reads as. A record torn by a power loss fails
+its own CRC and counts as rejected: it was never acknowledged.
 """
 
 from __future__ import annotations
@@ -33,11 +41,13 @@ from numpy.typing import NDArray
 
 from .digest import DIGEST_BYTES, digest
 from .errors import FormatTooNew
-from .rules import align_up, chunk_count, sequence_fits
+from .rules import PAGE_BYTES, align_up, chunk_count, sequence_fits
 
 MAGIC = b"LGRECORD"
 FORMAT_VERSION = 1
 FIXED = struct.Struct("<8sII16s16sIIQQqQQIQ")
+EMPTY_MAGIC = b"LGEMPTY\0"
+EMPTY = struct.Struct("<8sII16s")
 DIGEST_OFFSET = FIXED.size
 FIXED_BYTES = DIGEST_OFFSET + 4
 assert FIXED_BYTES == 112
@@ -98,18 +108,32 @@ def encode(record: Record) -> NDArray[np.uint8]:
     return image
 
 
+def encode_empty(store: bytes, slot: int) -> NDArray[np.uint8]:
+    """An empty record's bytes: one page."""
+    image = np.zeros(PAGE_BYTES, np.uint8)
+    body = EMPTY.pack(EMPTY_MAGIC, FORMAT_VERSION, slot, store)
+    image[: EMPTY.size + 4] = np.frombuffer(sealed(body), np.uint8)
+    return image
+
+
+def sealed(body: bytes) -> bytes:
+    """The bytes followed by their CRC32C."""
+    return body + struct.pack("<I", digest(np.frombuffer(body, np.uint8)))
+
+
 def decode(area: NDArray[np.uint8], store: bytes, slot: int) -> Record | None:
     """The record in a slot's record area, None when it is empty.
 
     Raises RecordRejected with the reason when the bytes are no record of this slot of this store, and FormatTooNew
     when they are a whole record of a later format version.
     """
-    if not area[:FIXED_BYTES].any():
+    if area[: EMPTY.size + 4].tobytes() == sealed(EMPTY.pack(EMPTY_MAGIC, FORMAT_VERSION, slot, store)):
         return None
     fields = FIXED.unpack(area[:DIGEST_OFFSET].tobytes())
     magic, version, used = fields[:3]
     if magic != MAGIC:
-        raise RecordRejected("no record where one should begin")
+        what = "zeros" if not area[:FIXED_BYTES].any() else "other bytes"
+        raise RecordRejected(f"{what} where a record should begin")
     if not FIXED_BYTES <= used <= area.size:
         raise RecordRejected(f"says it is {used} bytes long in an area of {area.size}")
     image = area[:used].copy()
