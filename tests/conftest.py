@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -24,6 +25,7 @@ settings.register_profile(
 )
 PROFILES = ("dev", "ci", "nightly")
 PROFILE = os.environ.get("LASTGOOD_PROFILE", "ci")
+STDERR = pytest.StashKey[int]()
 
 
 class OneNamePerModule:
@@ -53,12 +55,13 @@ def use_numba_cache_of_this_source() -> None:
     os.environ.setdefault("NUMBA_CACHE_DIR", str(ROOT / ".cache" / "numba" / digest.hexdigest()))
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     if PROFILE not in PROFILES:
         raise pytest.UsageError(f"LASTGOOD_PROFILE={PROFILE}: choose one of {', '.join(PROFILES)}")
     settings.load_profile(PROFILE)
     sys.meta_path.insert(0, OneNamePerModule())
     use_numba_cache_of_this_source()
+    config.stash[STDERR] = os.dup(2)  # the real one: while a test runs, pytest has another in its place
 
 
 def pytest_report_header() -> str:
@@ -72,3 +75,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if unwanted:
         config.hook.pytest_deselected(items=unwanted)
         items[:] = [item for item in items if item not in unwanted]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    """Set the watchdog again: pytest calls it off when a test fails, and one that failed can still hang afterwards."""
+    limit = float(item.config.getini("faulthandler_timeout"))
+    faulthandler.dump_traceback_later(limit, exit=True, file=item.config.stash[STDERR])
+    return (yield)
