@@ -149,17 +149,23 @@ class Engine:
         return ticket
 
     def wind_down(self, check: Callable[[], None]) -> None:
-        """Admit no more saves and wait until none is in flight. When `check` raises, saves are admitted again."""
+        """Admit no more saves and wait until none is in flight. When `check` raises, saves are admitted again.
+
+        Saves that were begun by hand and not finished are not waited for: who should finish them is perhaps closing.
+        """
         with self._landed:
             self._is_closing = True
             self._landed.notify_all()
             try:
-                while self._flights:
+                while len(self._flights) > len(self._left()):
                     self._landed.wait(WAKE_SECONDS)
                     check()
             except BaseException:
                 self._is_closing = False
                 raise
+
+    def _left(self) -> list[Flight]:
+        return [flight for flight in self._flights if flight.is_pushed_by_hand and not flight.is_sealed]
 
     @contextmanager
     def quiet(self, check: Callable[[], None]) -> Iterator[None]:
@@ -257,7 +263,11 @@ class Engine:
     def close(self) -> None:
         """End the threads, which finish what is queued, and close the files."""
         try:
+            for flight in self._left():
+                flight.leave(StoreClosed("the store was closed before it was finished"))
             self.writers.close()
+            for flight in self._left():
+                self.finished(flight, FAILED)
         finally:
             for device in [*self._devices, self._header]:
                 device.close()

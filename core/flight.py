@@ -44,7 +44,8 @@ class Flight:
         self.error: BaseException | None = None
         self.has_written = False
         self.is_told = False
-        self._is_sealed = False
+        self.is_pushed_by_hand = False
+        self.is_sealed = False
         self._meta = meta
         self._started_ns = 0
         self._status = DONE
@@ -96,9 +97,9 @@ class Flight:
 
     def seal(self) -> None:
         """The payload is complete. Harmless a second time."""
-        if self._is_sealed:
+        if self.is_sealed or self.ticket.done:
             return
-        self._is_sealed = True
+        self.is_sealed = True
         if self._buffer >= 0:
             self._send()
         if fetch_add(self._outstanding, 0, -1) == 1 and not self.ticket.done:
@@ -110,6 +111,10 @@ class Flight:
         self.is_told = is_told
         self.seal()
 
+    def leave(self, error: BaseException) -> None:
+        """The store is being closed and nobody finishes this one: its pushes come to nothing from now on."""
+        self._stop(BROKEN, error)
+
     def refuse(self) -> None:
         """Give way to a younger save (policy `replace`); whatever is queued comes back at once."""
         self._stop(REFUSED, None)
@@ -119,6 +124,9 @@ class Flight:
     def _send(self) -> None:
         index, buffer, filled = len(self._digests) - 1, self._buffer, self._filled
         self._buffer = -1
+        if self._status != DONE:
+            self.engine.arena.release(buffer)
+            return
         fetch_add(self._outstanding, 0, 1)
         self.engine.writers.submit(self.ticket.sequence, lambda: self._write_chunk(index, buffer, filled))
 

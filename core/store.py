@@ -177,7 +177,7 @@ class Store(Reader):
         """
         pieces, total = as_pieces(buffers)
         with Shield() as shield:
-            saving = self._begin(step, meta, total if total is not None else total_bytes, shield)
+            saving = self._begin(step, meta, total if total is not None else total_bytes, shield, by_hand=False)
             try:
                 for piece in pieces if total is not None else shield.lowered_for(pieces):
                     saving.push_shielded(piece, shield)
@@ -193,15 +193,16 @@ class Store(Reader):
         Its place in the order of saves is taken now. Raises as `save` does.
         """
         with Shield() as shield:
-            return self._begin(step, meta, total_bytes, shield)
+            return self._begin(step, meta, total_bytes, shield, by_hand=True)
 
-    def _begin(self, step: int, meta: bytes, total: int | None, shield: Shield) -> Saving:
+    def _begin(self, step: int, meta: bytes, total: int | None, shield: Shield, *, by_hand: bool) -> Saving:
         step = whole_number("step", step)
         content = as_meta(meta, self._layout.meta_bytes)
         engine = self._prepared(whole_number("total_bytes", total or 0), step)
         flight = engine.admit(step, content, total or 0, shield.check)
         if flight is None:
             return Saving(engine, None, engine.skip(step))
+        flight.is_pushed_by_hand = by_hand
         flight.begin()
         return Saving(engine, flight, flight.ticket)
 
