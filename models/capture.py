@@ -6,13 +6,14 @@ as a view of its own memory: one copy in all, and the store knows the size befor
 is copied to the host first; the copy is made when the store asks for that buffer, so host memory holds one region at a
 time, not the whole state.
 
-This module is the only place that knows where tensors live: pinned memory and streams belong here.
+Every capture is one class with `begin`: `BoundaryCopy` here, `LazyCopy` in `lazy.py`, the choice between the two in
+`choosing.py`. Where tensors live is known here and in `device_link.py` only: pinned memory and streams belong there.
 """
 
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Iterable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy
@@ -71,6 +72,14 @@ class Snapshot(Protocol):
     """An encoded state: its size is known, its buffers are not read yet."""
 
     @property
+    def lengths(self) -> tuple[int, ...]:
+        """The length of every region, in order."""
+
+    @property
+    def readers(self) -> tuple[Callable[[], Any], ...]:
+        """What reads each region, when it is asked to."""
+
+    @property
     def total_bytes(self) -> int:
         """Bytes in all buffers together."""
 
@@ -78,21 +87,44 @@ class Snapshot(Protocol):
     def on_host(self) -> bool:
         """Whether all of them are host memory already."""
 
-    def buffers(self) -> Iterable[Any]:
+    def buffers(self) -> Iterator[Any]:
         """The payload's buffers, in order."""
 
 
-class Capture(Protocol):
-    """How a consistent copy gets out of the training's way (the capture axis)."""
+class Capture:
+    """How a consistent copy gets out of the training's way (the capture axis). Only `begin` must be written."""
+
+    waited_seconds = 0.0
+    """Time that optimizer steps were made to wait, in all."""
+
+    def bind(self, entries: Sequence[Any]) -> None:
+        """Learn which objects the snapshots will be of. Called once, before the first `begin`."""
 
     def begin(self, store: Store, snapshot: Snapshot, *, step: int, meta: bytes) -> Ticket:
         """Start the save; from here on the capture decides when the live memory is read."""
+        raise NotImplementedError
+
+    def settle(self) -> None:
+        """Return when nothing of what was begun reads live memory any more, and the store has been given all of it."""
+
+    def close(self) -> None:
+        """Nothing will be begun any more: let go of the objects."""
+
+    def explain(self) -> str:
+        """What is being done, and why, in one line."""
+        return type(self).__name__
 
 
-class BoundaryCopy:
+class BoundaryCopy(Capture):
     """Copy everything between two updates, before `begin` returns. The default."""
 
     def begin(self, store: Store, snapshot: Snapshot, *, step: int, meta: bytes) -> Ticket:
         """Start the save; every buffer has been copied when this returns."""
         buffers = snapshot.buffers()
-        return store.save(list(buffers) if snapshot.on_host else buffers, step=step, meta=meta)
+        return store.save(
+            list(buffers) if snapshot.on_host else buffers, step=step, meta=meta, total_bytes=snapshot.total_bytes
+        )
+
+    def explain(self) -> str:
+        """One line."""
+        return "boundary: everything is copied before step() returns"

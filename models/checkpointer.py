@@ -15,6 +15,9 @@ K2 own-memory        nothing restored aliases the checkpoint's memory or another
 K3 told-once         a failed save is raised once: by the next `step` or `save` at which it is known, or by `close`
 K4 started-anyway    when `save` raises about an earlier failure, its own save is under way (`error.ticket`)
 K5 no-fallback       a store with acknowledged saves is never taken for an empty one: `NothingUsable` is raised
+
+When a save is due is decided in `cadence.py`, how the state is copied out of the training's way in `capture.py`, what
+happens at SIGTERM in `preemption.py`.
 """
 
 from __future__ import annotations
@@ -23,22 +26,23 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import MutableMapping
+from collections.abc import MutableMapping, Sequence
 from types import TracebackType
 from typing import Any
 
-import torch
-
 from lastgood.core import NoStore, SaveFailed, Store, StoreClosed, StoreError, Ticket
 
-from .cadence import Cadence, as_cadence
-from .capture import BoundaryCopy, Capture
+from .arguments import make_cadence, refuse_several_processes
+from .cadence import Cadence
+from .capture import Capture
+from .choosing import as_capture
 from .compare import class_name
 from .decode import decode
 from .encode import Encoded, encode
 from .entries import Plain, entries_of
+from .preemption import Preempted, Preemption
 from .progress import Progress, Tracker
-from .restoring import check, restore
+from .restoring import listed, only_these, plan, restore
 from .rng import capture_streams
 from .room import make_room, open_existing, open_or_create, warn_of_other_sizes
 from .save_load import META
@@ -54,19 +58,25 @@ class Checkpointer:
         directory: str | os.PathLike[str],
         state: MutableMapping[str, Any],
         *,
-        every: int | Cadence = 10,
+        every: int | str | Cadence | None = None,
+        overhead: float | None = None,
+        mean_seconds_between_failures: float | None = None,
+        capture: str | Capture = "boundary",
+        sigterm_grace: float | str | None = None,
         in_flight: int = 4,
         keep: int = 2,
         rng: bool = True,
         new_run: bool = False,
-        capture: Capture | None = None,
         **store_options: Any,
     ) -> None:
         """Name the parts; nothing is read or written yet, and the directory is made by the first save.
 
-        `every` is a number of steps, or a cadence. `in_flight` and `keep` are the store's; a store that exists keeps
-        its own. `rng=False` leaves the global random streams alone. `new_run=True` starts over in a store that holds
-        another run's checkpoints. Further options (`device`, `writers`, `overload`, `chunk_bytes`, …) are the store's.
+        `every` is a number of steps (10 when nothing is said), a time like "30s", or a cadence; `overhead=0.03` instead
+        saves as often as costs at most 3 % of the time. With `mean_seconds_between_failures`, `cadence.explain()` also
+        says what a failure costs. `capture` is "boundary", "lazy" or "auto". `sigterm_grace="25s"` makes SIGTERM save a
+        last time. `in_flight` and `keep` are the store's; a store that exists keeps its own. `rng=False` leaves the
+        global random streams alone. `new_run=True` starts over in a store that holds another run's checkpoints. Further
+        options (`device`, `writers`, `overload`, `chunk_bytes`, …) are the store's.
         """
         refuse_several_processes()
         if not isinstance(state, MutableMapping) or not all(isinstance(name, str) and name for name in state):
@@ -74,10 +84,10 @@ class Checkpointer:
         self.directory = directory
         self.state = state
         self.restored: dict[str, Any] = {}
+        self.left_out: list[str] = []
+        self.cadence = make_cadence(every, overhead, mean_seconds_between_failures)
+        self.capture = as_capture(capture)
         self._entries = entries_of(state)
-        self._cadence = as_cadence(every)
-        self._due = self._cadence.due
-        self._capture = BoundaryCopy() if capture is None else capture
         self._sizes = {"in_flight": in_flight, "keep": keep}
         self._rng = rng
         self._new_run = new_run
@@ -85,48 +95,64 @@ class Checkpointer:
         self._store: Store | None = None
         self._tracker = Tracker()
         self._closed = False
+        self._step = 0
+        self._preemption = Preemption(sigterm_grace)
+        self._preemption.listen()
+        self.capture.bind(self._entries)
 
     # --- restoring ---------------------------------------------------------------------------------------------------
 
-    def restore(self) -> int:
+    def restore(self, *, strict: bool = True, only: Sequence[str] | None = None) -> int:
         """Restore the newest whole checkpoint into the objects here; returns its step, 0 when nothing was ever saved.
 
         Plain values are in `restored` by name as well as in the state. Raises NothingUsable when checkpoints were
         acknowledged and none is whole, StateMismatch, with every key that does not fit, before anything is changed.
+        With `strict=False` what does not fit stays as it is here, and is listed in `left_out`. `only` names the entries
+        to restore; all else stays as it is, the random streams too.
         """
         self._check_open()
-        refuse_several_processes()
         if self._new_run:
             raise StoreError("new_run=True starts over, so there is nothing to restore: leave out one of the two")
         try:
             store = self._store or open_existing(self.directory, **self._store_options)
         except NoStore:
             return 0
+        self.capture.settle()
         for ticket in self._tracker.in_flight:
             with contextlib.suppress(SaveFailed):  # told by the next `step`
                 ticket.wait()
         self._store = None  # until all is well: a job that goes on after a failed restore must not save over the run
         try:
-            step = self._restore_from(store)
+            step = self._restore_from(store, strict, only)
         except BaseException:
             store.close()
             raise
         self._store = store
+        self._step = step
         return step
 
-    def _restore_from(self, store: Store) -> int:
+    def _restore_from(self, store: Store, strict: bool, only: Sequence[str] | None) -> int:
         if store.newest() is None and not store.marked:
             return 0
         record, payload = store.read_with_record()
         for reason in store.passed_over:
             logger.warning("%s: %s; restoring step %d", store.path, reason, record.step)
+        where = f"step {record.step} of {store.path}"
         try:
             decoded = decode(payload)
         except StoreError as problem:
-            raise type(problem)(f"step {record.step} of {store.path}: {problem}") from problem
+            raise type(problem)(f"{where}: {problem}") from problem
         del payload
-        check(self._entries, decoded, rng=self._rng, where=f"step {record.step} of {store.path}")
-        self.restored = restore(self._entries, decoded, rng=self._rng)
+        entries, rng = self._entries, self._rng
+        if only is not None:
+            (entries, decoded), rng = only_these(entries, only, decoded), False
+        made = plan(entries, decoded, rng=rng, strict=strict, where=where)
+        self.restored = restore(made, strict=strict)
+        self.left_out = made.problems
+        if made.problems:
+            logger.warning("%s: left as they are here: %s", where, listed(made.problems))
+        if isinstance(decoded.extra, dict):
+            self.cadence.load(decoded.extra.get("cadence"))
         self._tracker.restored(record.step, record.sequence)
         warn_of_other_sizes(store, **self._sizes)
         return record.step
@@ -137,12 +163,45 @@ class Checkpointer:
         """Say that training has made `step` updates: saves when due (then the ticket is returned).
 
         Raises SaveFailed when an earlier save turns out to have failed; training may catch it and go on (K3, K4).
+        Raises Preempted, which ends the process, when SIGTERM has come, the last save is done and grace was asked for.
         """
-        if self._due(step):
-            return self.save(step)
-        if self._tracker.has_news():
-            self._tell_of_failures(None)
-        return None
+        self._step = step
+        if self._preemption.is_asked:
+            self._leave()
+        self.cadence.arrived(step)
+        try:
+            if self._tracker.has_news():
+                for ended_step, durable in self._tracker.take_ended():
+                    self.cadence.ended(ended_step, durable)
+            if self.cadence.due(step):
+                return self.save(step)
+            if self._tracker.has_news():
+                self._tell_of_failures(None)
+            return None
+        finally:
+            self.cadence.resumed(step)
+
+    def poll(self) -> None:
+        """Do at once what `step` would do at SIGTERM. For code that runs long without a step, between two updates.
+
+        The state is saved as that of the step said last. Does nothing unless `sigterm_grace` was given.
+        """
+        if self._preemption.is_asked:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Save a last time, see it durable within the grace, and end the process."""
+        ticket = next((each for each in self._tracker.in_flight if each.step == self._step), None)
+        if ticket is None and self._tracker.durable_step != self._step:
+            try:
+                ticket = self.save(self._step)
+            except SaveFailed as earlier:
+                logger.error("SIGTERM: %s", earlier)
+                ticket = earlier.ticket
+        self.capture.settle()
+        if ticket is not None:
+            self._preemption.drive(ticket, self._tracker.state_bytes)
+        raise Preempted(self._step)
 
     def save(self, step: int) -> Ticket:
         """Save now, due or not. Returns once the state is copied, so the next update may begin.
@@ -151,21 +210,21 @@ class Checkpointer:
         restored, SaveFailed as `step` does, OSError when the store cannot be made.
         """
         began = time.perf_counter()
+        waited_before = self.capture.waited_seconds
         self._check_open()
-        refuse_several_processes()
         snapshot = self._encode()
         self._tracker.encode_seconds += time.perf_counter() - began
         store = self._store_for(snapshot.total_bytes)
         try:
-            ticket = self._capture.begin(store, snapshot, step=step, meta=META)
+            ticket = self.capture.begin(store, snapshot, step=step, meta=META)
         except SaveFailed as earlier:
             if earlier.ticket is None:
                 raise
             ticket = earlier.ticket  # K4 started-anyway; K3 decides below whether it was told already
         self._tracker.started(ticket)
-        stalled_seconds = time.perf_counter() - began
+        stalled_seconds = time.perf_counter() - began - (self.capture.waited_seconds - waited_before)
         self._tracker.held(stalled_seconds)
-        self._cadence.saved(step, stalled_seconds)
+        self.cadence.saved(step, stalled_seconds)
         try:
             self._tell_of_failures(ticket)
         finally:
@@ -177,7 +236,7 @@ class Checkpointer:
         parts = {entry.name: entry.read() for entry in self._entries}
         kinds = {entry.name: class_name(entry.value) for entry in self._entries if not isinstance(entry, Plain)}
         streams = capture_streams() if self._rng else None
-        snapshot = encode(parts, extra={"kinds": kinds, "streams": streams})
+        snapshot = encode(parts, extra={"kinds": kinds, "streams": streams, "cadence": self.cadence.state()})
         self._tracker.state_bytes = snapshot.total_bytes
         return snapshot
 
@@ -206,7 +265,7 @@ class Checkpointer:
 
     def statistics(self) -> Progress:
         """What this checkpointer has done so far. A failure that is counted here is still told by `step` or `close`."""
-        return self._tracker.snapshot()
+        return self._tracker.snapshot(self.capture.waited_seconds)
 
     def close(self) -> None:
         """Wait until the saves in flight are durable and give the store back. Harmless when closed already.
@@ -215,6 +274,8 @@ class Checkpointer:
         stays in front and the failure is printed. A checkpointer left open is closed when the interpreter exits.
         """
         self._closed = True
+        self.capture.close()
+        self._preemption.stop()
         store, self._store = self._store, None
         if store is None:
             return
@@ -233,15 +294,6 @@ class Checkpointer:
         self.close()
 
     def _check_open(self) -> None:
+        refuse_several_processes()
         if self._closed:
             raise StoreClosed(f"the checkpointer of {self.directory} is closed: make a new one")
-
-
-def refuse_several_processes() -> None:
-    """Raise StoreError in a job of several ranks: each would save its own part and none the whole."""
-    distributed = torch.distributed
-    if distributed.is_available() and distributed.is_initialized() and distributed.get_world_size() > 1:
-        raise StoreError(
-            f"this job has {distributed.get_world_size()} ranks and Checkpointer saves one process:"
-            " save from one rank that holds the whole state, or run with a world size of 1"
-        )

@@ -6,6 +6,7 @@ with `lastgood.models.load` and converted by the caller.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any
 
@@ -57,6 +58,17 @@ def module_problems(name: str, here: Any, saved: Any) -> Iterator[str]:
     for key in here:
         if key in saved and isinstance(here[key], torch.Tensor):
             yield from tensor_problems(f"{name}[{key!r}]", here[key], saved[key])
+
+
+def fitting_keys(here: dict[str, Any], saved: dict[str, Any]) -> dict[str, Any]:
+    """The saved keys of a module's state that are here too, with the same shape and dtype."""
+    fitting = OrderedDict((key, value) for key, value in saved.items() if key in here)
+    if hasattr(saved, "_metadata"):
+        fitting._metadata = saved._metadata  # type: ignore[attr-defined]
+    for key, value in here.items():
+        if key in fitting and isinstance(value, torch.Tensor) and any(tensor_problems(key, value, fitting[key])):
+            del fitting[key]
+    return fitting
 
 
 def common_prefix(missing: list[str], unexpected: list[str]) -> str | None:

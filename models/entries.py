@@ -21,8 +21,12 @@ from typing import Any
 import numpy
 import torch
 
-from .compare import class_name, module_problems, optimizer_problems, plain_problems
+from .compare import class_name, fitting_keys, module_problems, optimizer_problems, plain_problems
 from .optimizer_room import moments_to_come
+from .wrappers import with_wrappers, without_wrappers
+
+NOTHING = object()
+"""Stands for a saved value of which nothing can be restored."""
 
 
 class Entry:
@@ -42,6 +46,11 @@ class Entry:
     def problems(self, saved: Any, kind: str | None) -> Iterator[str]:
         """Everything that keeps `saved` from being restored here. Changes nothing."""
         return iter(())
+
+    def fitting(self, saved: Any, kind: str | None) -> tuple[Any, list[str]]:
+        """What of `saved` can be restored here (`NOTHING` when none of it), and everything that cannot."""
+        problems = list(self.problems(saved, kind))
+        return (NOTHING if problems else saved), problems
 
     def restore(self, saved: Any) -> None:
         """Put `saved` in place. The entry becomes its owner."""
@@ -72,13 +81,29 @@ class Stateful(Entry):
 
 
 class Module(Stateful):
-    """A torch module."""
+    """A torch module. Names are those of the module as it was written: without what `torch.compile` puts in between."""
 
     checked_in_full = True
+
+    def read(self) -> Any:
+        """Its parameters and buffers."""
+        return without_wrappers(self.value, self.value.state_dict())
 
     def problems(self, saved: Any, kind: str | None) -> Iterator[str]:
         """Keys, shapes and dtypes."""
         return module_problems(self.name, self.read(), saved)
+
+    def fitting(self, saved: Any, kind: str | None) -> tuple[Any, list[str]]:
+        """The keys that are here too, with the same shape and dtype."""
+        here = self.read()
+        problems = list(module_problems(self.name, here, saved))
+        if not problems:
+            return saved, []
+        return (fitting_keys(here, saved) if isinstance(saved, dict) else NOTHING), problems
+
+    def restore(self, saved: Any) -> None:
+        """Load what is there; `problems` or `fitting` has seen to it that it fits."""
+        self.value.load_state_dict(with_wrappers(self.value, saved), strict=False)
 
 
 class Optimizer(Stateful):

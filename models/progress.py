@@ -15,7 +15,8 @@ class Progress:
     """A snapshot of a checkpointer's counts.
 
     `saves` were started: `published`, `superseded`, `skipped` and `failed` have ended so, the rest is in flight.
-    `stalled_seconds` is the time that `step` and `save` held the training. `staleness_steps` has one sample for each
+    `stalled_seconds` is the time that `step` and `save` held the training, and that updates waited for copies;
+    `update_wait_seconds` is that last part of it. `staleness_steps` has one sample for each
     save (the newest 4096): steps between the newest started and the newest durable save, right after starting it.
     """
 
@@ -28,6 +29,7 @@ class Progress:
     newest_durable_step: int | None
     stalled_seconds: float
     longest_stall_seconds: float
+    update_wait_seconds: float
     encode_seconds: float
     state_bytes: int
     staleness_steps: tuple[int, ...]
@@ -48,7 +50,14 @@ class Tracker:
         self._durable_step: int | None = None
         self._durable_sequence = 0
         self._failed: list[Ticket] = []
+        self._ended: list[tuple[int, bool]] = []
         self._staleness: deque[int] = deque(maxlen=STALENESS_SAMPLES)
+
+    @property
+    def durable_step(self) -> int | None:
+        """Step of the newest save that is known to be durable."""
+        self.look()
+        return self._durable_step
 
     def restored(self, step: int, sequence: int) -> None:
         """A checkpoint was restored: it is the newest durable one."""
@@ -80,6 +89,12 @@ class Tracker:
         failed, self._failed = self._failed, []
         return failed
 
+    def take_ended(self) -> list[tuple[int, bool]]:
+        """Step, and whether it became durable, of the saves that have ended and were not taken yet."""
+        self.look()
+        ended, self._ended = self._ended, []
+        return ended
+
     def look(self) -> None:
         """Count the saves that have ended."""
         still: list[Ticket] = []
@@ -90,11 +105,12 @@ class Tracker:
                 still.append(ticket)
                 continue
             self._counts[ticket.outcome] += 1
+            self._ended.append((ticket.step, ticket.durable))
             if ticket.outcome == "failed":
                 self._failed.append(ticket)
         self.in_flight = still
 
-    def snapshot(self) -> Progress:
+    def snapshot(self, update_wait_seconds: float = 0.0) -> Progress:
         """The numbers now."""
         self.look()
         return Progress(
@@ -102,8 +118,9 @@ class Tracker:
             **self._counts,
             newest_started_step=self._started_step,
             newest_durable_step=self._durable_step,
-            stalled_seconds=self._stalls,
+            stalled_seconds=self._stalls + update_wait_seconds,
             longest_stall_seconds=self._longest_stall,
+            update_wait_seconds=update_wait_seconds,
             encode_seconds=self.encode_seconds,
             state_bytes=self.state_bytes,
             staleness_steps=tuple(self._staleness),

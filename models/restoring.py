@@ -4,79 +4,125 @@ First everything is compared and nothing touched. Then the entries whose compari
 samplers, the user's own classes) are restored; if one of them raises, those before it are given their old state back.
 Modules, optimizers and plain values come after them, in the order of the state, and the global random streams last,
 since restoring an object may draw from them.
+
+Not strict, what does not fit is left as it is here and told of: a module's keys one by one, any other entry as a whole.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from .decode import Decoded, decode
 from .encode import encode
-from .entries import Entry, Plain
+from .entries import NOTHING, Entry, Plain
 from .errors import NotPlainData, StateMismatch
 from .rng import check_streams, restore_streams
 
 LISTED_PROBLEMS = 12
 
 
-def check(entries: Sequence[Entry], decoded: Decoded, *, rng: bool, where: str) -> None:
-    """Raise one StateMismatch that lists everything which does not fit. Changes nothing."""
-    problems: list[str] = []
+@dataclass
+class Plan:
+    """What a restore will do: the saved value for each entry, and the random streams, if they are to be set."""
+
+    parts: list[tuple[Entry, Any]] = field(default_factory=list)
+    streams: Any = None
+    problems: list[str] = field(default_factory=list)
+
+
+def plan(entries: Sequence[Entry], decoded: Decoded, *, rng: bool, strict: bool, where: str) -> Plan:
+    """Compare everything, change nothing. Strict, raises one StateMismatch that lists all that does not fit."""
     extra = decoded.extra if isinstance(decoded.extra, dict) else {}
     saved, kinds = decoded.state, extra.get("kinds") or {}
     if not isinstance(saved, dict):
         raise StateMismatch(
             f"{where} holds a {type(saved).__name__}, not named parts: read it with lastgood.models.load"
         )
+    made = Plan()
     names = {entry.name for entry in entries}
-    problems += [f"{entry.name}: missing in the store" for entry in entries if entry.name not in saved]
-    problems += [f"{name}: unexpected, only in the store" for name in saved if name not in names]
+    made.problems += [f"{entry.name}: missing in the store" for entry in entries if entry.name not in saved]
+    made.problems += [f"{name}: unexpected, only in the store" for name in saved if name not in names]
     for entry in entries:
         if entry.name in saved:
-            problems += entry.problems(saved[entry.name], kinds.get(entry.name))
+            value, problems = entry.fitting(saved[entry.name], kinds.get(entry.name))
+            made.problems += problems
+            if value is not NOTHING:
+                made.parts.append((entry, value))
     if rng:
-        if extra.get("streams") is None:
-            problems.append("random streams: missing in the store (pass rng=False to go on without)")
-        else:
-            try:
-                check_streams(extra["streams"])
-            except StateMismatch as problem:
-                problems.append(str(problem))
-    if problems:
-        more = len(problems) - LISTED_PROBLEMS
-        tail = f"; and {more} more" if more > 0 else ""
-        raise StateMismatch(f"{where} does not fit, nothing was changed: {'; '.join(problems[:LISTED_PROBLEMS])}{tail}")
+        made.streams = fitting_streams(extra.get("streams"), made.problems)
+    if strict and made.problems:
+        raise StateMismatch(f"{where} does not fit, nothing was changed: {listed(made.problems)}")
+    return made
 
 
-def restore(entries: Sequence[Entry], decoded: Decoded, *, rng: bool) -> dict[str, Any]:
-    """Restore every entry from a checkpoint that `check` accepted; returns the plain values by name."""
+def fitting_streams(streams: Any, problems: list[str]) -> Any:
+    """The saved random streams, or None and the problem noted."""
+    if streams is None:
+        problems.append("random streams: missing in the store (pass rng=False to go on without)")
+        return None
+    try:
+        check_streams(streams)
+    except StateMismatch as problem:
+        problems.append(str(problem))
+        return None
+    return streams
+
+
+def listed(problems: Sequence[str]) -> str:
+    """The problems in one line."""
+    more = len(problems) - LISTED_PROBLEMS
+    return "; ".join(problems[:LISTED_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
+
+
+def only_these(entries: Sequence[Entry], names: Sequence[str], decoded: Decoded) -> tuple[list[Entry], Decoded]:
+    """The entries of these names, and of the checkpoint what they need. Raises ValueError for a name that is not here."""
+    known = {entry.name for entry in entries}
+    unknown = [name for name in names if name not in known]
+    if isinstance(names, str) or unknown:
+        raise ValueError(f"only={names!r}: give a list of names out of {sorted(known)}")
     saved = decoded.state
-    doubtful = [entry for entry in entries if not entry.checked_in_full]
+    chosen = {name: saved[name] for name in names if name in saved} if isinstance(saved, dict) else saved
+    return [entry for entry in entries if entry.name in names], Decoded(chosen, decoded.extra)
+
+
+def restore(made: Plan, *, strict: bool) -> dict[str, Any]:
+    """Do as planned; returns the plain values by name. What an object refuses is undone, or, not strict, left out."""
     undo: list[tuple[Entry, Any]] = []
-    for entry in doubtful:
-        try:
-            undo.append((entry, own_copy(entry)))
-            entry.restore(saved[entry.name])
-        except BaseException as problem:
-            for earlier, before in reversed(undo):
-                if before is not None:
-                    earlier.restore(before)
-            if not isinstance(problem, Exception):
-                raise
-            reason = f"{type(problem).__name__}: {problem}"
-            raise StateMismatch(
-                f"{entry.name} does not accept its saved state, nothing was changed: {reason}"
-            ) from problem
-    plain: dict[str, Any] = {}
-    for entry in entries:
+    for entry, saved in made.parts:
         if entry.checked_in_full:
-            entry.restore(saved[entry.name])
+            continue
+        before = None
+        try:
+            before = own_copy(entry)
+            entry.restore(saved)
+        except Exception as problem:
+            reason = f"{entry.name} does not accept its saved state"
+            put_back([(entry, before)] if not strict else [*undo, (entry, before)])
+            if strict:
+                raise StateMismatch(f"{reason}, nothing was changed: {type(problem).__name__}: {problem}") from problem
+            made.problems.append(f"{reason}: {type(problem).__name__}: {problem}")
+        except BaseException:
+            put_back([*undo, (entry, before)])
+            raise
+        undo.append((entry, before))
+    plain: dict[str, Any] = {}
+    for entry, saved in made.parts:
+        if entry.checked_in_full:
+            entry.restore(saved)
         if isinstance(entry, Plain):
             plain[entry.name] = entry.read()
-    if rng:
-        restore_streams(decoded.extra["streams"])
+    if made.streams is not None:
+        restore_streams(made.streams)
     return plain
+
+
+def put_back(before: Sequence[tuple[Entry, Any]]) -> None:
+    """Give entries the state that they had, the last one first."""
+    for entry, state in reversed(before):
+        if state is not None:
+            entry.restore(state)
 
 
 def own_copy(entry: Entry) -> Any:
