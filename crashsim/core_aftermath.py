@@ -36,6 +36,7 @@ class Judgement(NamedTuple):
 
     lowest: int
     lowest_path: str
+    returned: dict[int, str]  # content of each record that a recovery returns -> path
     problems: dict[str, tuple[str, str]]  # promise -> (path, what happened)
     ready: dict[tuple[int, tuple[int, ...]], str]  # (medium, cells) -> path of a completed recovery
 
@@ -80,6 +81,7 @@ class Aftermath:
     def _follow(self, starts: list[tuple[str, int]], *, whole: bool) -> Judgement:
         """Nearest first; what follows from a settled medium is computed once for all that lead there, unless `whole`."""
         lowest, lowest_path = rules.SEQUENCE_LIMIT, ""
+        returned: dict[int, str] = {}
         problems: dict[str, tuple[str, str]] = {}
         ready: dict[tuple[int, tuple[int, ...]], str] = {}
         queue = list(starts)
@@ -89,6 +91,8 @@ class Aftermath:
                 known = self._settled(start)
                 if known.lowest < lowest:
                     lowest, lowest_path = known.lowest, path + known.lowest_path
+                for content, rest in known.returned.items():
+                    returned.setdefault(content, path + rest)
                 for promise, (rest, sentence) in known.problems.items():
                     problems.setdefault(promise, (path + rest, sentence))
                 if "/" not in path:  # one life at a time
@@ -99,6 +103,7 @@ class Aftermath:
             sequence = rules.sequence_of(run.recovered)
             if sequence < lowest:
                 lowest, lowest_path = sequence, path
+            returned.setdefault(run.content, path)
             if run.ready >= 0 and "/" not in path:
                 ready.setdefault((run.ready, run.cells), path + "/")
             onward, found = self._onward(start)
@@ -108,7 +113,7 @@ class Aftermath:
                 if following not in seen:
                     seen.add(following)
                     queue.append((path + piece, following))
-        return Judgement(lowest, lowest_path, problems, ready)
+        return Judgement(lowest, lowest_path, returned, problems, ready)
 
     def _onward(self, start: int) -> tuple[list[tuple[str, int]], list[tuple[str, str, str]]]:
         """Every medium that a crash during or after this recovery leaves, and all that was wrong on the way there."""

@@ -36,6 +36,7 @@ class Run(NamedTuple):
     """One recovery without a crash: what it returned, what it did, where it ended, what was wrong with it."""
 
     recovered: int
+    content: int  # of the record it returned
     highest: int  # the highest sequence in any valid record it read
     refused: bool
     stages: tuple[Stage, ...]
@@ -97,7 +98,8 @@ class Recovery:
         words = [0] * cells.CELL_COUNT
         words[cells.MARKED] = contents.mark
         if recovered == rules.NO_TAG and contents.mark:
-            return Run(recovered, highest, True, (), -1, (), ())
+            return Run(recovered, NOTHING, highest, True, (), -1, (), ())
+        content = NOTHING if recovered == rules.NO_TAG else contents.records[rules.slot_of(recovered)]
         problems = []
         if recovered != rules.NO_TAG:
             problems += _wrong(contents, rules.slot_of(recovered), "returns")
@@ -108,7 +110,7 @@ class Recovery:
             if verdict[slot] == recover.KEPT_RECORD and slot != rules.slot_of(recovered):
                 problems += _wrong(contents, slot, "keeps")
         problems += self._unaccounted(words, recovered)
-        return Run(recovered, highest, False, tuple(stages), ready, tuple(words), tuple(problems))
+        return Run(recovered, content, highest, False, tuple(stages), ready, tuple(words), tuple(problems))
 
     def _prepare(
         self, start: int, words: list[int], mine: list[int], tags: list[int], verdict: list[int]

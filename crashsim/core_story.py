@@ -165,7 +165,8 @@ def _crash_lines(system: CoreSystem, medium: int, path: str, digests: str) -> It
         yield from _contents_lines(system, medium)
         run = aftermath.recovery.run(medium)
         outcome = "finds nothing usable and refuses" if run.refused else f"finds {tag_text(run.recovered)}"
-        yield f"    Recovery, digests {aftermath.digests}, {outcome}."
+        trust = f", payload digests {digests}," if digests else ""
+        yield f"    Recovery{trust} {outcome}."
         if not during:
             continue
         count = len(run.stages) if during == "/" else int(during.strip(":x"))

@@ -33,7 +33,7 @@ from .media import MEDIA
 from .programs import ASKS, TOUCHES
 from .promises import LOUD, MONOTONE, NEWEST_SURVIVES, PROMISES, Violation
 from .replay import split_path
-from .store_layout import NOTHING, Layout, StoreMedium, content_of
+from .store_layout import NOTHING, Layout, StoreMedium, content_of, life_in, tag_in
 
 State = tuple[int, ...]
 Move = tuple[str, State, Violation | None]
@@ -192,6 +192,11 @@ class CoreSystem:
                     returned = aftermath.result_at(medium, judged.lowest_path)
                     sentence = f"recovery {returned}, though {tag_text(tag)} was {was}"
                     found.append(Violation(promise, sentence, judged.lowest_path, aftermath.digests))
+            for content, path in judged.returned.items() if ghost.life else ():
+                if life_in(content) < ghost.life and content and tag_in(content) not in ghost.acknowledged:
+                    tag = tag_text(tag_in(content))
+                    sentence = f"recovery returns {tag} of an earlier life, which the recovery in between had not found"
+                    found.append(Violation(NEWEST_SURVIVES, sentence, path, aftermath.digests))
             for promise, (path, sentence) in judged.problems.items():
                 found.append(Violation(promise, sentence, path, aftermath.digests))
         if ghost.marked:

@@ -39,6 +39,11 @@ def tag_in(content: int) -> int:
     return content % _LIFE
 
 
+def life_in(content: int) -> int:
+    """The life that the save belonged to."""
+    return content // _LIFE
+
+
 class Layout(NamedTuple):
     """Places and files of a store with so many slots and chunks."""
 

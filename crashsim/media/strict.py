@@ -1,7 +1,7 @@
 """An ideal medium: writes become durable exactly in the order in which they were issued. Trusted.
 
     write(place)      joins the end of one queue
-    persist(file)     on return, every write to that file, and so every write issued before one, is durable
+    persist(file)     on return, everything written before the call is durable, in whatever file
     crash             a prefix of the queue is on the medium
     failed persist    forces nothing; the writes stay in the queue
 
@@ -23,16 +23,19 @@ class Strict:
         return True
 
     def forces(self, persist: Persist, operation: Operation, file: int) -> bool:
-        """The file's own writes; what came before them follows from the order."""
-        return file == persist.file
+        """The whole queue."""
+        return True
 
     def forgets(self, persist: Persist, operation: Operation, file: int) -> bool:
         """Never."""
         return False
 
     def canonical(self, state: State) -> State:
-        """The queue as it is, without its leading writes that change nothing."""
-        outstanding = state.outstanding
-        while outstanding and state.base[outstanding[0].place] == outstanding[0].content:
-            outstanding = outstanding[1:]
-        return State(state.base, tuple(each._replace(thread=0) for each in outstanding))
+        """The queue without writes of what the queue before them leaves there anyway."""
+        content = list(state.base)
+        kept = []
+        for operation in state.outstanding:
+            if content[operation.place] != operation.content:
+                content[operation.place] = operation.content
+                kept.append(operation._replace(thread=0))
+        return State(state.base, tuple(kept))

@@ -1,0 +1,92 @@
+"""`lastgood explore` says the right thing, with the right exit status."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from lastgood.cli import main
+
+
+@pytest.fixture
+def explore(capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*words: str) -> tuple[int, str, str]:
+        status = main(["explore", *words])
+        out, err = capsys.readouterr()
+        return status, out, err
+
+    return run
+
+
+def test_the_real_protocol_is_clean(explore: Any) -> None:
+    status, out, err = explore("--saves", "2")
+    assert (status, err) == (0, "")
+    assert out.startswith("clean: newest-survives, never-wrong, monotone, no-reuse, no-leak, loud hold in 1,127 states")
+    assert "exhaustive within 2 savers, 2 saves, 2 writers, keep 1, 3 slots" in out
+
+
+def test_a_pointer_only_compare_loses_the_newest(explore: Any) -> None:
+    """The published listing's compare-and-swap: the newest acknowledged checkpoint is gone. And the string replays it."""
+    status, out, err = explore("--mutant", "pointer-only-compare")
+    assert (status, err) == (1, "")
+    lines = out.splitlines()
+    assert lines[0].startswith(
+        "newest-survives is broken: after a process crash, recovery returns checkpoint 3 (slot 2)"
+    )
+    assert any("swaps the root from checkpoint 4 (slot 0) to checkpoint 3 (slot 2)" in line for line in lines)
+    string = lines[-1].split()[-1]
+    assert explore("--replay", string) == (1, out, "")
+
+
+def test_json_is_one_object(explore: Any) -> None:
+    status, out, _ = explore("--mutant", "drop-record-persist", "--json", "--digests", "trusted")
+    found = json.loads(out)
+    assert (status, found["verdict"], found["promise"]) == (1, "violated", "newest-survives")
+    assert found["bounds"]["slots"] == 3
+    assert found["digests"] == ["trusted"]
+    assert found["replay"].startswith("x1.drop-record-persist.")
+    status, out, _ = explore("--saves", "1", "--json")
+    found = json.loads(out)
+    assert (status, found["verdict"], found["promise"], found["exhaustive"]) == (0, "clean", None, True)
+    assert found["states"] > 0
+    assert found["images"] > 0
+    assert found["seconds"] >= 0
+
+
+def test_random_walks_do_not_claim_to_be_exhaustive(explore: Any) -> None:
+    status, out, _ = explore("--random", "10", "--savers", "3", "--saves", "3")
+    assert status == 0
+    assert "NOT exhaustive" in out
+
+
+def test_the_list_names_everything(explore: Any) -> None:
+    status, out, _ = explore("--list")
+    assert status == 0
+    assert "pointer-only-compare" in out
+    assert "page_cache" in out
+    listed = json.loads(explore("--list", "--json")[1])
+    assert listed["mutants"]["drop-payload-persist"]["trusted"] is None
+    assert listed["media"] == ["page_cache", "strict"] or set(listed["media"]) == {"page_cache", "strict"}
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--mutant", "no-such"], "unknown mutant 'no-such'; known: drop-payload-persist, "),
+        (["--medium", "tape"], "unknown medium 'tape'; known: page_cache, strict"),
+        (["--promise", "speed"], "unknown promise 'speed'; known: all, newest-survives, "),
+        (["--savers", "0"], "--savers must be 1 to 9, not 0"),
+        (["--keep", "99"], "--keep must be 1 to 16, not 99"),
+        (["--random", "0"], "--random must be at least 1, not 0"),
+        (["--replay", "x9.y"], "version x9"),
+        (["--replay", "nonsense"], "not a replay string"),
+        (["--replay", "x1.real.tape.2-4-2-1-0-0-0.t.loud.e0.K"], "medium that is not known: tape"),
+    ],
+)
+def test_a_bad_choice_is_one_line_and_status_2(explore: Any, words: list[str], message: str) -> None:
+    status, out, err = explore(*words)
+    assert (status, out) == (2, "")
+    assert message in err
+    assert err.count("\n") == 1
