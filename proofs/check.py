@@ -24,6 +24,8 @@ ROOT = Path(__file__).resolve().parent.parent
 METHODS = {
     "crosshair": ("proofs.crosshair_tool", ("crosshair-tool", "z3-solver")),
     "z3 words": ("proofs.z3_tool", ("z3-solver",)),
+    "z3 induction": ("proofs.protocol_tool", ("z3-solver",)),
+    "search": ("proofs.protocol_tool", ("z3-solver",)),
 }
 """Each method's module, which has `check(claims)` and yields one verdict a claim, and the packages that it needs."""
 

@@ -12,6 +12,8 @@ from proofs import decisions, geometry, recovery, saving, weakened, words
 from proofs.check import METHODS
 from proofs.claim import PROMISES, STRENGTHS, Claim
 from proofs.ledger import ASSUMPTIONS, CLAIMS, NOT_PROVED
+from proofs.protocol_mutants import MUTANTS
+from proofs.protocol_theorems import STATE_THEOREMS, STEP_THEOREMS
 from proofs.readme import README, with_ledger
 from proofs.twins import find
 
@@ -46,7 +48,7 @@ def test_a_row_says_what_its_function_says(claim: Claim) -> None:
     assert (inspect.getdoc(function) or "").split("\n")[0] == claim.statement
 
 
-@pytest.mark.parametrize("claim", CLAIMS, ids=named)
+@pytest.mark.parametrize("claim", [claim for claim in CLAIMS if claim.weakens], ids=named)
 def test_a_twin_takes_the_place_of_something_else(claim: Claim) -> None:
     holder, attribute = find(claim.weakens)
     assert getattr(holder, attribute) is not getattr(weakened, claim.twin_name)
@@ -73,10 +75,17 @@ def test_every_word_claim_is_in_the_ledger() -> None:
     assert {name for name in vars(words) if name.startswith("word_")} == claimed
 
 
+def test_every_theorem_is_in_the_ledger() -> None:
+    claimed = {claim.name for claim in CLAIMS if claim.module == "proofs.protocol_theorems"}
+    assert claimed == {*STATE_THEOREMS, *STEP_THEOREMS}
+
+
 def test_every_twin_and_assumption_is_used() -> None:
     twins = {claim.twin_name for claim in CLAIMS}
     unused = [name for name, value in vars(weakened).items() if getattr(value, "__module__", "") == weakened.__name__]
     assert set(unused) <= twins
+    mistakes = {mistake for claim in CLAIMS if not claim.weakens for mistake in claim.twin_name.split(", ")}
+    assert mistakes == {mutant.name for mutant in MUTANTS}
     assert {name for claim in CLAIMS for name in claim.trusts} == set(ASSUMPTIONS)
 
 
