@@ -17,14 +17,20 @@ import importlib
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .checkpointer import Checkpointer
+    from .copier import MovedWhileCopied
     from .errors import NotAState, NotPlainData, StateMismatch, StateTooLarge
+    from .loader import ResumableLoader
+    from .preemption import Preempted
     from .sampler import ResumableSampler
     from .save_load import load, save
 
 _HOME = {
     "Checkpointer": "checkpointer",
+    "MovedWhileCopied": "copier",
     "NotAState": "errors",
     "NotPlainData": "errors",
+    "Preempted": "preemption",
+    "ResumableLoader": "loader",
     "ResumableSampler": "sampler",
     "StateMismatch": "errors",
     "StateTooLarge": "errors",
@@ -34,8 +40,11 @@ _HOME = {
 
 __all__ = [
     "Checkpointer",
+    "MovedWhileCopied",
     "NotAState",
     "NotPlainData",
+    "Preempted",
+    "ResumableLoader",
     "ResumableSampler",
     "StateMismatch",
     "StateTooLarge",

@@ -166,6 +166,7 @@ class Checkpointer:
         Raises Preempted, which ends the process, when SIGTERM has come, the last save is done and grace was asked for.
         """
         self._step = step
+        self._complete_updates()
         if self._preemption.is_asked:
             self._leave()
         self.cadence.arrived(step)
@@ -174,9 +175,9 @@ class Checkpointer:
                 for ended_step, durable in self._tracker.take_ended():
                     self.cadence.ended(ended_step, durable)
             if self.cadence.due(step):
-                return self.save(step)
+                return self._save(step)
             if self._tracker.has_news():
-                self._tell_of_failures(None)
+                self._tracker.tell_of_failures(None)
             return None
         finally:
             self.cadence.resumed(step)
@@ -194,7 +195,7 @@ class Checkpointer:
         ticket = next((each for each in self._tracker.in_flight if each.step == self._step), None)
         if ticket is None and self._tracker.durable_step != self._step:
             try:
-                ticket = self.save(self._step)
+                ticket = self._save(self._step)
             except SaveFailed as earlier:
                 logger.error("SIGTERM: %s", earlier)
                 ticket = earlier.ticket
@@ -209,6 +210,11 @@ class Checkpointer:
         Raises NotPlainData before anything is written, OtherRun when the store holds checkpoints that were not
         restored, SaveFailed as `step` does, OSError when the store cannot be made.
         """
+        self._step = step
+        self._complete_updates()
+        return self._save(step)
+
+    def _save(self, step: int) -> Ticket:
         began = time.perf_counter()
         waited_before = self.capture.waited_seconds
         self._check_open()
@@ -226,10 +232,14 @@ class Checkpointer:
         self._tracker.held(stalled_seconds)
         self.cadence.saved(step, stalled_seconds)
         try:
-            self._tell_of_failures(ticket)
+            self._tracker.tell_of_failures(ticket)
         finally:
             self._tracker.sample_staleness()
         return ticket
+
+    def _complete_updates(self) -> None:
+        for entry in self._entries:
+            entry.complete_update()
 
     def _encode(self) -> Encoded:
         """The whole state of this moment, aliasing the live objects."""
@@ -249,17 +259,6 @@ class Checkpointer:
             )
         make_room(self._store, total_bytes)
         return self._store
-
-    def _tell_of_failures(self, ticket: Ticket | None) -> None:
-        """Raise one SaveFailed for the saves that failed and were not told of; `ticket` is the one just started."""
-        failed = self._tracker.take_failed()
-        if not failed:
-            return
-        failure = failed[0].failure()
-        if len(failed) > 1:
-            failure.args = (f"{failure} (and {len(failed) - 1} more saves failed)",)
-        failure.ticket = ticket
-        raise failure
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -282,7 +281,7 @@ class Checkpointer:
         try:
             store.close()
         except SaveFailed:
-            self._tell_of_failures(None)  # K3: the store tells again of what a step has told already
+            self._tracker.tell_of_failures(None)  # K3: the store tells again of what a step has told already
         self._tracker.look()
 
     def __enter__(self) -> Checkpointer:

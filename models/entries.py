@@ -56,6 +56,9 @@ class Entry:
         """Put `saved` in place. The entry becomes its owner."""
         raise NotImplementedError
 
+    def complete_update(self) -> None:
+        """An update has been completed: what was drawn from a loader until now has been used."""
+
     def growth_bytes(self) -> int:
         """Bytes that this state has yet to grow by, as far as can be known."""
         return 0
@@ -78,6 +81,18 @@ class Stateful(Entry):
     def restore(self, saved: Any) -> None:
         """Give the object its state."""
         self.value.load_state_dict(saved)
+
+
+class Follower(Stateful):
+    """A loader that counts what completed updates have used: it has `follow_updates` and `completed`."""
+
+    def __init__(self, name: str, value: Any) -> None:
+        super().__init__(name, value)
+        value.follow_updates()
+
+    def complete_update(self) -> None:
+        """Tell it."""
+        self.value.completed()
 
 
 class Module(Stateful):
@@ -214,5 +229,5 @@ def _entry(name: str, state: MutableMapping[str, Any]) -> Entry:
         bits = value.bit_generator
         return Stream(name, value, lambda: bits.state, lambda saved: setattr(bits, "state", saved))
     if callable(getattr(value, "state_dict", None)) and callable(getattr(value, "load_state_dict", None)):
-        return Stateful(name, value)
+        return Follower(name, value) if hasattr(value, "follow_updates") else Stateful(name, value)
     return Plain(name, state)

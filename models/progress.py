@@ -83,11 +83,17 @@ class Tracker:
         """Whether the oldest save in flight has ended, or a failure is still to be told. Costs next to nothing."""
         return bool(self._failed or (self.in_flight and self.in_flight[0].done))
 
-    def take_failed(self) -> list[Ticket]:
-        """The failed saves that were not taken yet, oldest first."""
+    def tell_of_failures(self, ticket: Ticket | None) -> None:
+        """Raise one SaveFailed for the saves that failed and were not told of; `ticket` is the one just started."""
         self.look()
         failed, self._failed = self._failed, []
-        return failed
+        if not failed:
+            return
+        failure = failed[0].failure()
+        if len(failed) > 1:
+            failure.args = (f"{failure} (and {len(failed) - 1} more saves failed)",)
+        failure.ticket = ticket
+        raise failure
 
     def take_ended(self) -> list[tuple[int, bool]]:
         """Step, and whether it became durable, of the saves that have ended and were not taken yet."""

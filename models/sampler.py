@@ -15,7 +15,8 @@ without one, every new iterator of a DataLoader draws a number from torch's glob
 iterator more than the uninterrupted run did. `DataLoader(data, sampler=sampler, batch_size=32, ...)` works as well;
 when the last batch of an epoch is short, that epoch counts as over as soon as this batch has been drawn.
 
-A DataLoader with workers asks for batches ahead of the updates. Then pass `automatic=False` and say after each update
+A DataLoader with workers asks for batches ahead of the updates: `ResumableLoader` (`loader.py`) takes care of that. With a
+loader of your own, pass `automatic=False` and say after each update
 how many samples it took: `sampler.consumed(len(batch))`.
 
     state: (seed, length, shuffle, epoch, position, ended)      0 <= position <= length
@@ -31,14 +32,27 @@ import numpy
 from torch.utils.data import Sampler
 
 
+def seed_words(seed: int, epoch: int) -> list[int]:
+    """What the order of an epoch is made from, for numpy's generator. Raises ValueError for a seed that is no such."""
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"seed={seed}: choose one from 0 to 2**64 - 1")
+    return [seed % 2**32, seed // 2**32, epoch % 2**32, epoch // 2**32]
+
+
+def epoch_order(length: int, seed: int, epoch: int, shuffle: bool) -> numpy.ndarray:
+    """The order of an epoch's samples: the same for ever, by a generator that numpy has frozen, unlike newer ones."""
+    if not shuffle:
+        return numpy.arange(length)
+    return numpy.random.RandomState(seed_words(seed, epoch)).permutation(length)
+
+
 class ResumableSampler(Sampler[int]):
     """Sample ids 0 … length − 1, shuffled anew each epoch, with a position that is saved and restored."""
 
     def __init__(self, length: int, seed: int = 0, *, shuffle: bool = True, automatic: bool = True) -> None:
         if length < 1:
             raise ValueError(f"length={length}: a sampler needs at least one sample")
-        if not 0 <= seed < 2**64:
-            raise ValueError(f"seed={seed}: choose one from 0 to 2**64 - 1")
+        seed_words(seed, 0)
         self._length = int(length)
         self._seed = int(seed)
         self._shuffle = bool(shuffle)
@@ -107,10 +121,7 @@ class ResumableSampler(Sampler[int]):
         self._epoch, self._position, self._ended, self._end = epoch, position, ended, position
 
     def _order(self) -> numpy.ndarray:
-        if not self._shuffle:
-            return numpy.arange(self._length)
-        words = [self._seed % 2**32, self._seed // 2**32, self._epoch % 2**32, self._epoch // 2**32]
-        return numpy.random.RandomState(words).permutation(self._length)  # frozen for ever, unlike newer ones
+        return epoch_order(self._length, self._seed, self._epoch, self._shuffle)
 
     def _walk(self, size: int, drop_last: bool = False) -> Iterator[list[int]]:
         """One epoch, or what is left of it, in lists of `size`."""
