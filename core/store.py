@@ -73,7 +73,7 @@ class Store(Reader):
         meta_bytes: int = 1024,
         persists: int = 2,
         staging_bytes: int | None = None,
-        writers: int = 2,
+        writers: int = 3,
         overload: str = "block",
         device: str = "auto",
     ) -> Store:
@@ -100,7 +100,7 @@ class Store(Reader):
         read_only: bool = False,
         new_run: bool = False,
         staging_bytes: int | None = None,
-        writers: int = 2,
+        writers: int = 3,
         overload: str = "block",
         device: str = "auto",
     ) -> Store:

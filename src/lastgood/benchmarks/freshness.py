@@ -40,8 +40,7 @@ def mean_age(directory: str, source: NDArray[np.uint8], in_flight: int, seconds:
     path = os.path.join(directory, f"fresh-{in_flight}-{fair}")
     returned: dict[int, float] = {}
     with Store.create(path, slot_bytes=source.size, in_flight=in_flight, keep=1) as store:
-        engine = store._engine
-        assert engine is not None
+        engine = store._started()
         if fair:
             engine.writers.close()
             engine.writers = FairWriters(2, "fair")

@@ -1,0 +1,118 @@
+"""What a save adds to the training's time: lazy capture against the boundary copy, in one run.
+
+The same model is trained twice in one process, with a save now and then; forward and backward take longer than the copy.
+Each save is durable before the next one begins, so that staging memory is free and only the capture is compared.
+
+    lazy_over_boundary       time that `step` took and that the update waited at the gate, lazy over boundary
+    lazy_slowdown            how much longer an iteration took while it was copied behind it, over one without a save:
+                             the copy shares memory and cores with it, which is no waiting but is not free either
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+
+from lastgood.core import engine
+from lastgood.models import Checkpointer
+
+WIDTH = 1024
+LAYER_BYTES = WIDTH * WIDTH * 4
+
+
+class Training:
+    """A perceptron whose weights and momentum make up the state, with iterations of a chosen length."""
+
+    def __init__(self, state_bytes: int) -> None:
+        layers = max(2, state_bytes // (2 * LAYER_BYTES))
+        self.model = torch.nn.Sequential(*(torch.nn.Linear(WIDTH, WIDTH, bias=False) for _ in range(layers)))
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=1e-3, momentum=0.9)
+        self.batch = torch.randn(8, WIDTH)
+
+    def iterate(self) -> None:
+        """Forward, backward, update."""
+        self.optimizer.zero_grad()
+        self.model(self.batch).square().mean().backward()
+        self.optimizer.step()
+
+    def last_longer_than(self, seconds: float) -> None:
+        """Enlarge the batch until an iteration takes that long."""
+        while True:
+            began = time.perf_counter()
+            self.iterate()
+            took = time.perf_counter() - began
+            if took > seconds or len(self.batch) >= 8192:
+                return
+            self.batch = torch.randn(len(self.batch) * 2, WIDTH)
+
+
+def measure_lazy(directory: Path, *, quick: bool) -> dict[str, Any]:
+    """The figures of this page; `directory` is an empty one on the medium to use."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    arenas = count_arenas()
+    try:
+        training = Training(32 * 2**20 if quick else 256 * 2**20)
+        training.iterate()
+        boundary = measure_capture(training, directory / "boundary", "boundary", saves=3)
+        training.last_longer_than(4 * boundary["held"])
+        saves = 5 if quick else 9
+        boundary = measure_capture(training, directory / "boundary-again", "boundary", saves=saves)
+        before = len(arenas)
+        lazy = measure_capture(training, directory / "lazy", "lazy", saves=saves)
+        return {
+            "lazy_over_boundary": lazy["held"] / boundary["held"],
+            "lazy_slowdown": lazy["iteration"] / lazy["idle_iteration"],
+            "boundary_held_ms": boundary["held"] * 1e3,
+            "lazy_held_ms": lazy["held"] * 1e3,
+            "iteration_ms": lazy["idle_iteration"] * 1e3,
+            "arena_allocations": len(arenas) - before,
+        }
+    finally:
+        torch.set_num_threads(threads)
+        engine.Arena = arenas.original  # type: ignore[misc]
+
+
+def measure_capture(training: Training, path: Path, capture: str, *, saves: int) -> dict[str, float]:
+    """Medians over saves: time held, the iteration after a save, the iteration without one."""
+    held, iterations, idle = [], [], []
+    state = {"model": training.model, "optimizer": training.optimizer}
+    with Checkpointer(path, state, every=1_000_000_000, capture=capture, in_flight=1, keep=1) as checkpointer:
+        for number in range(saves + 1):
+            began = time.perf_counter()
+            training.iterate()
+            idle.append(time.perf_counter() - began)
+            before = checkpointer.statistics().stalled_seconds
+            ticket = checkpointer.save(number)
+            began = time.perf_counter()
+            training.iterate()
+            iterations.append(time.perf_counter() - began)
+            held.append(checkpointer.statistics().stalled_seconds - before)
+            ticket.wait()
+    return {"held": median(held[1:]), "iteration": median(iterations[1:]), "idle_iteration": median(idle[1:])}
+
+
+class Arenas(list[Any]):
+    """The staging arenas made since counting began."""
+
+    original: Any = None
+
+
+def count_arenas() -> Arenas:
+    """Count from now on; the caller puts `original` back."""
+    arenas = Arenas()
+    arenas.original = engine.Arena
+
+    class Counted(arenas.original):  # type: ignore[misc, name-defined]
+        """An arena that is counted."""
+
+        def __init__(self, buffer_bytes: int, count: int) -> None:
+            super().__init__(buffer_bytes, count)
+            arenas.append(self)
+
+    engine.Arena = Counted  # type: ignore[misc]
+    return arenas
