@@ -1,0 +1,188 @@
+"""Refusals by the real kernel: a small file system, a limit on file sizes, a directory that may not be written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lastgood.core import SaveFailed, Store
+from tests.faults.children import run
+from tests.store.small import check_kept, check_no_leak, create, files_of, save
+
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount a file system or become somebody else")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 120 kB."""
+    path = tmp_path / "disk"
+    path.mkdir()
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", "size=120k", "tmpfs", str(path)], capture_output=True, text=True, check=False
+    )
+    if done.returncode != 0:
+        pytest.skip(f"cannot mount a file system here: {done.stderr.strip()}")
+    yield path
+    subprocess.run(["umount", str(path)], check=True)
+
+
+@needs_root
+def test_a_store_that_does_not_fit_is_refused_with_the_bytes_it_needs_and_leaves_nothing(small_disk: Path) -> None:
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        create(small_disk / "new" / "store", in_flight=4)
+    error = caught.value
+    assert error.errno == errno.ENOSPC
+    assert "this store needs 159,744 bytes (6 slots of 24,576)" in str(error)
+    assert str(small_disk / "new" / "store") in str(error)
+    assert os.listdir(small_disk) == []
+    with create(small_disk / "new" / "store", in_flight=1) as store:  # a smaller one fits
+        save(store, 1)
+
+
+@needs_root
+def test_a_store_is_used_and_reopened_on_a_disk_that_others_have_filled(small_disk: Path) -> None:
+    """All its bytes were reserved at creation: a full disk is nobody's problem but the others'."""
+    with create(small_disk / "store", in_flight=1, keep=1) as store:
+        save(store, 1, 20_000)
+    with pytest.raises(OSError, match="No space left"):
+        (small_disk / "filler").write_bytes(bytes(120 * 1024))
+    assert os.statvfs(small_disk).f_bavail == 0
+    for step in (2, 3, 4):
+        with Store.open(small_disk / "store") as store:
+            store.read()
+            save(store, step, 20_000)
+            check_kept(store, [step])
+            check_no_leak(store)
+
+
+@needs_root
+def test_growing_on_a_full_disk_fails_a_save_and_harms_nothing(small_disk: Path) -> None:
+    with create(small_disk / "store", in_flight=1, keep=1) as store:
+        save(store, 1, 20_000)
+        store.grow(100_000)
+        with pytest.raises(SaveFailed, match=r"No space left on device: '.*/slot-0001'"):
+            save(store, 2, 90_000)
+        check_kept(store, [1])
+        check_no_leak(store)
+        subprocess.run(["mount", "-o", "remount,size=400k", str(small_disk)], check=True)
+        with pytest.raises(SaveFailed, match="step 2") as told:
+            store.save(bytes(90_000), step=3)
+        assert told.value.ticket.wait(60).step == 3
+        check_no_leak(store)
+
+
+LIMITED = """
+import resource
+path = sys.argv[1]
+resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 10**6))
+found = {"large": told(lambda: create(path + "/large", slot_bytes=50_000)), "left": os.listdir(path)}
+with create(path + "/store") as store:
+    save(store, 1, 20_000)
+    store.grow(50_000)
+    found["save"] = told(lambda: save(store, 2, 50_000))
+    found["kept"] = [record.step for record in store.records()]
+    check_kept(store, [1])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))
+    found["next"] = told(lambda: store.save(b"", step=3))
+print(json.dumps(found))
+"""
+
+
+def test_a_limit_on_file_sizes(tmp_path: Path) -> None:
+    found = run(LIMITED, tmp_path)
+    kind, number, message = found["large"]
+    assert (kind, number) == ("OSError", errno.EFBIG)
+    assert "this store needs" in message
+    assert found["left"] == []
+    kind, _, message = found["save"]
+    assert kind == "SaveFailed"
+    assert "File too large" in message
+    assert "slot-000" in message
+    assert found["kept"] == [1]
+    assert found["next"][0] == "SaveFailed"
+    assert "step 2" in found["next"][2]
+
+
+UNPRIVILEGED = """
+path = sys.argv[1]
+os.setgroups([])
+os.setgid(65534)
+os.setuid(65534)
+found = {
+    "create": told(lambda: create(path + "/locked/store")),
+    "open": told(lambda: Store.open(path + "/store")),
+    "unreadable": told(lambda: Store.open(path + "/secret", read_only=True)),
+}
+with Store.open(path + "/store", read_only=True) as store:
+    check_kept(store, [2, 1])
+    found["steps"] = [record.step for record in store.records()]
+    found["states"] = sorted({report.state for report in store.verify()})
+    found["writer"] = store.has_writer()
+print(json.dumps(found))
+"""
+
+
+@needs_root
+def test_somebody_who_may_only_read(tmp_path: Path) -> None:
+    """Told in one line with the path; reading works without a single right to write."""
+    place = tmp_path
+    while place != place.parent and not place.stat().st_mode & 0o001:  # let others pass to where the tests work
+        place.chmod(place.stat().st_mode | 0o011)
+        place = place.parent
+    with create(tmp_path / "store") as store:
+        save(store, 1)
+        save(store, 2)
+    shutil.copytree(tmp_path / "store", tmp_path / "secret")
+    (tmp_path / "secret").chmod(0o700)
+    (tmp_path / "locked").mkdir(mode=0o755)
+    before = files_of(tmp_path / "store")
+    found = run(UNPRIVILEGED, tmp_path)
+    for name, path in (("create", "locked/store"), ("open", "store"), ("unreadable", "secret")):
+        kind, number, message = found[name]
+        assert (kind, number) == ("PermissionError", errno.EACCES)
+        assert str(tmp_path / path) in message
+        assert "\n" not in message
+    assert (found["steps"], found["states"], found["writer"]) == ([2, 1], ["empty", "whole"], False)
+    assert files_of(tmp_path / "store") == before
+    assert os.listdir(tmp_path / "locked") == []
+
+
+NO_DESCRIPTORS = """
+import resource
+path = sys.argv[1]
+with create(path + "/store", in_flight=4) as store:
+    save(store, 1)
+limit = len(os.listdir("/proc/self/fd")) + 3
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+before = sorted(os.listdir("/proc/self/fd"))
+resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+found = {
+    "create": told(lambda: create(path + "/new")),
+    "open": told(lambda: Store.open(path + "/store")),
+    "read": told(lambda: Store.open(path + "/store", read_only=True)),
+    "left": os.path.exists(path + "/new"),
+}
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+found["leaked"] = len(os.listdir("/proc/self/fd")) - len(before)
+with Store.open(path + "/store") as store:
+    store.read()
+    save(store, 2)
+    check_kept(store, [2, 1])
+print(json.dumps(found))
+"""
+
+
+def test_too_many_open_files(tmp_path: Path) -> None:
+    """Whatever was opened before the limit was met is closed again, the lock too, and a new store is not left half made."""
+    found = run(NO_DESCRIPTORS, tmp_path)
+    for name in ("create", "open", "read"):
+        kind, number, message = found[name]
+        assert (kind, number) == ("OSError", errno.EMFILE)
+        assert str(tmp_path) in message
+    assert (found["left"], found["leaked"]) == (False, 0)
