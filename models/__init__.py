@@ -18,9 +18,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .checkpointer import Checkpointer
     from .copier import MovedWhileCopied
-    from .errors import NotAState, NotPlainData, StateMismatch, StateTooLarge
+    from .errors import NotAState, NotExportable, NotPlainData, NotRegistered, StateMismatch, StateTooLarge
     from .loader import ResumableLoader
     from .preemption import Preempted
+    from .registry import register
     from .sampler import ResumableSampler
     from .save_load import load, save
 
@@ -28,13 +29,16 @@ _HOME = {
     "Checkpointer": "checkpointer",
     "MovedWhileCopied": "copier",
     "NotAState": "errors",
+    "NotExportable": "errors",
     "NotPlainData": "errors",
+    "NotRegistered": "errors",
     "Preempted": "preemption",
     "ResumableLoader": "loader",
     "ResumableSampler": "sampler",
     "StateMismatch": "errors",
     "StateTooLarge": "errors",
     "load": "save_load",
+    "register": "registry",
     "save": "save_load",
 }
 
@@ -42,13 +46,16 @@ __all__ = [
     "Checkpointer",
     "MovedWhileCopied",
     "NotAState",
+    "NotExportable",
     "NotPlainData",
+    "NotRegistered",
     "Preempted",
     "ResumableLoader",
     "ResumableSampler",
     "StateMismatch",
     "StateTooLarge",
     "load",
+    "register",
     "save",
 ]
 

@@ -1,22 +1,20 @@
 """From a payload back to nested values. Never runs anything that the payload names. Checked by `tests/models/`.
 
-Every restored tensor, array and byte string owns memory of its own: bytes are copied out of the payload, so training
-may change what was restored, and the payload's buffer may be reused or dropped, without either seeing the other. The
-cost is a second copy of the state in memory while it is being decoded.
+Every restored tensor, array and byte string owns memory of its own, so training may change what was restored, and the
+payload's buffer may be reused or dropped, without either seeing the other (`regions.py`; a mapped file is the exception).
 
 Nothing in the payload is believed: lengths are held against the payload (F1), every row and node against its region
-before any memory is made from it. Anything wrong raises `NotAState` and returns nothing.
+before any memory is made from it. Anything wrong raises `NotAState`, with the key path, and returns nothing.
 """
 
 from __future__ import annotations
 
-import ctypes
 import json
 import math
-import re
 import struct
-from collections import Counter, OrderedDict
-from collections.abc import Callable
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,10 +22,14 @@ import numpy
 import torch
 
 from . import skeleton as tags
+from .array_types import array_type
+from .collector import without_collecting
 from .errors import NotAState
-from .tensors import DTYPES
-
-ARRAY_DTYPE = re.compile(r"[<>|][biufcSUMm][0-9]{1,9}(\[[0-9]*[A-Za-z\u03bc]{1,7}(/[0-9]+)?\])?", re.ASCII)
+from .kinds import FACTORIES, kind_from
+from .layouts import put_together
+from .regions import InMemory, Regions, count, lengths_in, starts_of
+from .registry import own_from
+from .tensors import DTYPES, flagged
 
 MISFITS = (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, RuntimeError, struct.error)
 """What Python and torch raise when the pieces of a skeleton do not fit together."""
@@ -47,48 +49,60 @@ def decode(payload: Any) -> Decoded:
     """Decode a payload (bytes, or a uint8 array). Raises `NotAState`, or `FormatTooNew` for a later format."""
     view = memoryview(payload).cast("B")
     header = tags.read_header(view)
+    with misfits_told():
+        skeleton = read_skeleton(view[tags.ALIGNMENT : tags.ALIGNMENT + header.skeleton_bytes])
+        lengths = lengths_in(skeleton)
+        regions = InMemory(numpy.frombuffer(view, dtype=numpy.uint8), lengths, starts_of(lengths, header))
+        return build(skeleton, regions)
+
+
+def read_skeleton(data: Any) -> dict[str, Any]:
+    """The skeleton from its JSON."""
+    with without_collecting():
+        skeleton = json.loads(bytes(data))
+    if type(skeleton) is not dict:
+        raise NotAState("not a readable state: its skeleton is not an object")
+    return skeleton
+
+
+def build(skeleton: dict[str, Any], regions: Regions) -> Decoded:
+    """Both values of a skeleton, over regions whose bytes are there."""
+    with misfits_told(), without_collecting():
+        builder = Builder(skeleton, regions)
+        return Decoded(builder.root(skeleton["state"], "state"), builder.root(skeleton["extra"], "extra"))
+
+
+@contextmanager
+def misfits_told() -> Iterator[None]:
+    """What Python and torch say of pieces that do not fit together becomes one `NotAState`."""
     try:
-        skeleton = json.loads(bytes(view[tags.ALIGNMENT : tags.ALIGNMENT + header.skeleton_bytes]))
-        reader = _Reader(view, header, skeleton)
-        return Decoded(reader.value(skeleton["state"]), reader.value(skeleton["extra"]))
+        yield
     except NotAState:
         raise
     except MISFITS as problem:
         raise NotAState(f"not a readable state: {type(problem).__name__}: {problem}".split("\n")[0]) from problem
 
 
-def count(value: Any) -> int:
-    """A length or an index from the skeleton: a whole number, not negative."""
-    if type(value) is not int or value < 0:
-        raise NotAState(f"not a readable state: {value!r:.40} where a count belongs")
-    return value
+class Builder:
+    """Builds values from nodes over the regions of one payload."""
 
-
-class _Reader:
-    """Builds values from nodes over one payload."""
-
-    def __init__(self, view: memoryview, header: tags.Header, skeleton: dict[str, Any]) -> None:
-        self._bytes = numpy.frombuffer(view, dtype=numpy.uint8)
-        self._lengths = [count(length) for length in skeleton["regions"]]
-        self._starts: list[int] = []
-        position = header.regions_start
-        for length in self._lengths:
-            self._starts.append(position)
-            position += tags.aligned(length)
-        if position != header.total_bytes:
-            raise NotAState(f"not a whole state: its regions end at {position} of {header.total_bytes} bytes")
+    def __init__(self, skeleton: dict[str, Any], regions: Regions) -> None:
+        self._regions = regions
+        self._lengths = lengths_in(skeleton)
         self._rows: list[Any] = skeleton["tensors"]
         self._storages: dict[int, torch.Tensor] = {}
         self._tensors: dict[int, torch.Tensor] = {}
         self._by_tag: dict[str, Callable[[list[Node]], Any]] = {
-            tags.LIST: lambda rest: [self.value(node) for node in rest],
-            tags.TUPLE: lambda rest: tuple(self.value(node) for node in rest),
+            tags.LIST: self._items,
+            tags.TUPLE: lambda rest: tuple(self._items(rest)),
             tags.DICT: lambda rest: self._fill({}, rest),
             tags.ORDERED_DICT: lambda rest: self._fill(OrderedDict(), rest),
             tags.COUNTER: lambda rest: self._fill(Counter(), rest),
+            tags.DEFAULT_DICT: lambda rest: self._fill(defaultdict(known_factory(rest[0])), rest[1:]),
             tags.MODULE_DICT: self._module_dict,
-            tags.SET: lambda rest: {self.value(node) for node in rest},
-            tags.FROZEN_SET: lambda rest: frozenset(self.value(node) for node in rest),
+            tags.DEQUE: lambda rest: deque(self._items(rest[1:]), None if rest[0] is None else count(rest[0])),
+            tags.SET: lambda rest: set(self._items(rest)),
+            tags.FROZEN_SET: lambda rest: frozenset(self._items(rest)),
             tags.SIZE: lambda rest: torch.Size([count(node) for node in rest]),
             tags.INT: lambda rest: int(rest[0], 16),
             tags.FLOAT: lambda rest: struct.unpack(">d", bytes.fromhex(rest[0]))[0],
@@ -101,22 +115,61 @@ class _Reader:
             tags.SCALAR: self._scalar,
             tags.DTYPE: lambda rest: known_dtype(rest[0]),
             tags.DEVICE: lambda rest: torch.device(rest[0]),
+            tags.ARRAY_TYPE: lambda rest: array_type(rest[0]),
+            tags.KIND: lambda rest: kind_from(rest[0], self.value(rest[1])),
+            tags.OWN: lambda rest: own_from(rest[0], rest[1], self.value),
+            tags.SPARSE: lambda rest: self._layout(tags.SPARSE, rest),
+            tags.QUANTISED: lambda rest: self._layout(tags.QUANTISED, rest),
+            tags.JAGGED: lambda rest: self._layout(tags.JAGGED, rest),
         }
+
+    def root(self, node: Node, name: str) -> Any:
+        """The value of a root node; what is wrong with it is told with its key path."""
+        try:
+            return self.value(node)
+        except NotAState as problem:
+            if not problem.path:
+                raise
+            raise type(problem)(f"{name}{problem.path}: {problem}") from problem
 
     def value(self, node: Node) -> Any:
         """The value of one node."""
-        if type(node) is dict:
-            return {key: self.value(item) for key, item in node.items()}
-        if type(node) is not list:
-            return node
-        build = self._by_tag.get(node[0])
-        if build is None:
-            raise NotAState(f"not a readable state: no kind of value is called {node[0]!r:.40}")
-        return build(node[1:])
+        kind = type(node)
+        if kind is list:
+            build_value = self._by_tag.get(node[0])
+            if build_value is None:
+                raise NotAState(f"not a readable state: no kind of value is called {node[0]!r:.40}")
+            return build_value(node[1:])
+        return self._text_dict(node) if kind is dict else node
+
+    def _text_dict(self, node: dict[str, Node]) -> dict[str, Any]:
+        result = {}
+        for key, item in node.items():
+            try:
+                result[key] = self.value(item)
+            except NotAState as problem:
+                problem.path = f"[{key!r}]{problem.path}"
+                raise
+        return result
+
+    def _items(self, nodes: list[Node]) -> list[Any]:
+        result: list[Any] = []
+        try:
+            for node in nodes:
+                result.append(self.value(node))
+        except NotAState as problem:
+            problem.path = f"[{len(result)}]{problem.path}"
+            raise
+        return result
 
     def _fill(self, mapping: dict[Any, Any], rest: list[Node]) -> Any:
         for key, item in zip(rest[::2], rest[1::2], strict=True):
-            mapping[self.value(key)] = self.value(item)
+            made = self.value(key)
+            try:
+                mapping[made] = self.value(item)
+            except NotAState as problem:
+                problem.path = f"[{made!r:.60}]{problem.path}"
+                raise
         if 2 * len(mapping) != len(rest):
             raise NotAState("not a readable state: a dict has the same key twice")
         return mapping
@@ -126,36 +179,40 @@ class _Reader:
         mapping._metadata = self.value(rest[0])  # type: ignore[attr-defined]
         return mapping
 
+    def _layout(self, tag: str, rest: list[Node]) -> torch.Tensor:
+        facts, *nodes = rest
+        return put_together(tag, facts, [self.value(node) for node in nodes])
+
+    def _known(self, index: Any) -> int:
+        if count(index) >= len(self._lengths):
+            raise NotAState(f"not a whole state: region {index} of {len(self._lengths)}")
+        return int(index)
+
     def _region(self, index: Any) -> numpy.ndarray:
-        index = count(index)
-        return self._bytes[self._starts[index] : self._starts[index] + self._lengths[index]]
+        return self._regions.view(self._known(index))
 
     def _array(self, rest: list[Node]) -> numpy.ndarray:
         name, shape, order, region = rest
-        dtype = array_dtype(name)
+        dtype = array_type(name)
         shape = tuple(count(length) for length in shape)
-        data = self._region(region)
-        if math.prod(shape) * dtype.itemsize != data.nbytes:
-            raise NotAState(f"not a whole state: an array of {shape} needs other than {data.nbytes} bytes")
-        array = numpy.ndarray(shape[::-1] if order == "F" else shape, dtype)  # unlike `empty`, keeps text of length 0
-        if data.nbytes:
-            array.reshape(-1).view(numpy.uint8)[:] = data
+        length = self._lengths[self._known(region)]
+        if math.prod(shape) * dtype.itemsize != length:
+            raise NotAState(f"not a whole state: an array of {shape} needs other than {length} bytes")
+        memory = self._regions.owned(region) if length else None  # without one, text of length 0 is kept
+        array: numpy.ndarray = numpy.ndarray(shape[::-1] if order == "F" else shape, dtype, buffer=memory)
         return array.T if order == "F" else array
 
     def _scalar(self, rest: list[Node]) -> Any:
-        dtype, data = array_dtype(rest[0]), bytes.fromhex(rest[1])
+        dtype, data = array_type(rest[0]), bytes.fromhex(rest[1])
         if len(data) != dtype.itemsize:
             raise NotAState(f"not a whole state: a scalar of {dtype} from {len(data)} bytes")
-        return numpy.frombuffer(data, dtype)[0] if data else numpy.zeros((), dtype)[()]
+        return numpy.frombuffer(bytearray(data), dtype)[0] if data else numpy.zeros((), dtype)[()]
 
     def _storage(self, index: int) -> torch.Tensor:
-        """The region's bytes in memory of their own, made once for all tensors that share it."""
+        """The region's bytes in memory for tensors, made once for all that share it."""
         storage = self._storages.get(index)
         if storage is None:
-            region = self._region(index)
-            storage = torch.empty(region.nbytes, dtype=torch.uint8, device="cpu")
-            ctypes.memmove(storage.data_ptr(), region.ctypes.data, region.nbytes)  # keeps the storage resizable
-            self._storages[index] = storage
+            storage = self._storages[index] = self._regions.storage(self._known(index))
         return storage
 
     def _tensor(self, index: Any) -> torch.Tensor:
@@ -169,19 +226,19 @@ class _Reader:
         name, shape, region, *rest = row
         offset, strides, flags = rest or (0, None, 0)
         dtype = known_dtype(name)
-        shape = [count(length) for length in shape]
+        for length in shape:
+            count(length)
         strides = contiguous_strides(shape) if strides is None else [count(stride) for stride in strides]
-        reach = sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True)) + 1
-        elements = 0 if 0 in shape else count(offset) + reach
+        elements = count(offset) + 1
+        for length, stride in zip(shape, strides, strict=True):
+            elements += (length - 1) * stride
+        elements = 0 if 0 in shape else elements
         storage = self._storage(count(region))
-        if elements * dtype.itemsize > storage.numel():
-            raise NotAState(f"not a whole state: a tensor of {shape} reaches outside its {storage.numel()} bytes")
+        if elements * dtype.itemsize > self._lengths[region]:
+            raise NotAState(f"not a whole state: a tensor of {shape} reaches outside its {self._lengths[region]} bytes")
         tensor = torch.empty(0, dtype=dtype, device="cpu")
-        with torch.no_grad():
-            tensor.set_(storage.untyped_storage(), offset if elements else 0, shape, strides)
-        if count(flags) & tags.PARAMETER:
-            return torch.nn.Parameter(tensor, requires_grad=bool(flags & tags.REQUIRES_GRAD))
-        return tensor.requires_grad_() if flags & tags.REQUIRES_GRAD else tensor
+        tensor.set_(storage.untyped_storage(), offset if elements else 0, shape, strides)
+        return flagged(tensor, count(flags)) if flags else tensor
 
 
 def contiguous_strides(shape: list[int]) -> list[int]:
@@ -202,8 +259,8 @@ def known_dtype(name: Any) -> torch.dtype:
     return dtype
 
 
-def array_dtype(name: Any) -> numpy.dtype[Any]:
-    """A numpy dtype of numbers, text or time; never objects, never structures."""
-    if not isinstance(name, str) or not ARRAY_DTYPE.fullmatch(name):
-        raise NotAState(f"not readable here: {name!r:.40} is not an array type that can be saved")
-    return numpy.dtype(name)
+def known_factory(name: Any) -> Any:
+    """What a defaultdict makes its missing values with, from the fixed table."""
+    if name is not None and name not in FACTORIES:
+        raise NotAState(f"not readable here: no default of a dict is called {name!r:.40}")
+    return None if name is None else FACTORIES[name]

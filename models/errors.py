@@ -1,10 +1,12 @@
 """What can go wrong with training state, one exception class each. All are `StoreError`s, all messages are one line.
 
 StoreError (core)
-├── NotPlainData      the state holds something that cannot be written as data; raised before anything is written
-├── NotAState         the checkpoint's bytes are not a state that this package wrote
-├── StateMismatch     the store's state does not fit the objects here; raised before anything is changed
-└── StateTooLarge     the state has outgrown the slots of its store
+├── NotPlainData       the state holds something that cannot be written as data; raised before anything is written
+├── NotAState          the checkpoint's bytes are not a state that this package wrote
+│   └── NotRegistered  … are one, with a value of a type that this program has not registered
+├── StateMismatch      the store's state does not fit the objects here; raised before anything is changed
+├── StateTooLarge      the state has outgrown the slots of its store
+└── NotExportable      the form that was asked for has no place for a value
 """
 
 from __future__ import annotations
@@ -19,6 +21,13 @@ class NotPlainData(StoreError, TypeError):
 class NotAState(StoreError):
     """The checkpoint is whole, and was not written by `lastgood.models` (or is of a kind it cannot read)."""
 
+    path = ""
+    """Where in the state, once that is known; `decode` puts it in front of the message."""
+
+
+class NotRegistered(NotAState):
+    """The state holds a value of the user's own type, and that type is not registered in this program."""
+
 
 class StateMismatch(StoreError):
     """What the store holds does not fit the objects to restore; every key concerned is in the one message."""
@@ -26,3 +35,7 @@ class StateMismatch(StoreError):
 
 class StateTooLarge(StoreError):
     """The encoded state is larger than a slot of the store."""
+
+
+class NotExportable(StoreError):
+    """A file of the form that was asked for cannot hold this state, or exists already."""

@@ -3,26 +3,24 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime
 import enum
 import pathlib
 import types
 from argparse import Namespace
-from collections import defaultdict
 from typing import Any
 
 import numpy
-import torch
+
+REGISTER = "register its type with lastgood.models.register, where it is saved and where it is loaded"
 
 HINTS: tuple[tuple[Any, str], ...] = (
     ((types.FunctionType, types.MethodType, types.BuiltinFunctionType), "remove it, or save the numbers it depends on"),
     (type, "save its name as text"),
-    (enum.Enum, "save its .value or .name"),
+    (enum.Enum, REGISTER + ", or save its .value or .name"),
     (pathlib.PurePath, "save str(...) of it"),
+    (datetime.tzinfo, "use datetime.timezone or zoneinfo.ZoneInfo, or save a time in UTC"),
     (Namespace, "save vars(...) of it"),
-    (defaultdict, "save dict(...) of it"),
-    (torch.Generator, "save its get_state(), or pass the generator itself to Checkpointer as an entry of its own"),
-    (numpy.random.Generator, "save its bit_generator.state"),
-    (numpy.random.RandomState, "save its get_state()"),
     (numpy.ndarray, "save numpy.asarray(...) of it"),
     (types.GeneratorType, "save list(...) of what is left of it"),
 )
@@ -42,10 +40,12 @@ def _advice(value: Any, kind: type) -> str:
         if isinstance(value, kinds):
             return advice
     if dataclasses.is_dataclass(kind):
-        return "save dataclasses.asdict(...) of it"
+        return f"{REGISTER}, or save dataclasses.asdict(...) of it"
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return f"{REGISTER}, or save tuple(...) of it"
     if hasattr(kind, "state_dict"):
         return "save its state_dict()"
     for base in (str, bytes, bool, int, float, complex, dict, list, tuple, set, frozenset):
         if issubclass(kind, base):
             return f"save {base.__name__}(...) of it"
-    return "save the numbers, text, lists, dicts and tensors that it is made of"
+    return "save the numbers, text, lists, dicts and tensors that it is made of, or " + REGISTER

@@ -17,11 +17,11 @@ astray. A *node* is one value:
     {"key": node}                    a dict whose keys are all text
     [tag, ...]                       anything else, by the tags below
 
-Nothing in it names code: a reader maps tags to the fixed constructors of `decode.py`, so loading never runs anything
-that a file asks for.
+Nothing in it names code: a reader maps tags to the fixed constructors of `decode.py`, and names of own types to what
+the program has registered itself, so loading never runs anything that a file asks for.
 
 F1 whole       header, skeleton and regions cover the payload exactly; a reader checks it before using a byte
-F2 data        no tag, dtype or key is looked up as a name in any module
+F2 data        no tag, dtype, type or key is looked up as a name in any module
 F3 versioned   a reader meets a higher version with `FormatTooNew` and touches nothing
 """
 
@@ -35,7 +35,9 @@ from lastgood.core import FormatTooNew
 from .errors import NotAState
 
 MAGIC = b"LG state"
-VERSION = 1
+VERSION = 2
+"""2 added everything from DEQUE on, structured arrays and tensors that are not strided."""
+
 ALIGNMENT = 64
 HEADER = struct.Struct("<8sIIQQ32x")
 assert HEADER.size == ALIGNMENT
@@ -64,6 +66,14 @@ ARRAY = "a"  # [ARRAY, dtype, shape, "C" or "F", region]
 SCALAR = "n"  # a numpy scalar: [SCALAR, dtype, hexadecimal]
 DTYPE = "dtype"
 DEVICE = "device"
+DEQUE = "deque"  # [DEQUE, longest length or null, item, ...]
+DEFAULT_DICT = "defaultdict"  # [DEFAULT_DICT, name of a known factory or null, key, value, ...]
+ARRAY_TYPE = "numpy.dtype"  # as in ARRAY, see `array_types.py`
+KIND = "k"  # [KIND, name, node]: a small value of the standard library, numpy or torch, see `kinds.py`
+OWN = "own"  # [OWN, name, node]: of a type that the user registers, see `registry.py`
+SPARSE = "sparse"  # these three: [tag, facts, tensor, ...], see `layouts.py`
+QUANTISED = "quantised"
+JAGGED = "jagged"
 
 # Flags of a tensor row.
 REQUIRES_GRAD = 1

@@ -30,33 +30,57 @@ from .skeleton import PARAMETER, REQUIRES_GRAD
 INTEGERS = ("bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64")
 FLOATS = ("float16", "bfloat16", "float32", "float64", "complex32", "complex64", "complex128")
 SMALL_FLOATS = ("float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu")
-DTYPE_NAMES = (*INTEGERS, *FLOATS, *SMALL_FLOATS, "float4_e2m1fn_x2")
+BARE = (
+    "float4_e2m1fn_x2",
+    *(f"{sign}int{width}" for sign in ("", "u") for width in range(1, 8)),
+    *("bits8", "bits16", "bits1x8", "bits2x4", "bits4x2"),
+)
+"""Types that torch stores and computes nothing with, not even a copy with strides."""
+
+DTYPE_NAMES = (*INTEGERS, *FLOATS, *SMALL_FLOATS, *BARE)
 
 DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in DTYPE_NAMES if hasattr(torch, name)}
-"""The element types that can be saved, by name. Others are packed or quantised in ways that this torch may change."""
+"""The element types that can be saved, by name. Quantised ones are saved by their integers (`layouts.py`)."""
 
+COMPUTED = frozenset(dtype for name, dtype in DTYPES.items() if name not in BARE)
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+INTEGER_OF_BYTES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class Refused(Exception):
     """A value that cannot be written; the message says why and what to do, the encoder adds the key path."""
 
 
+def flags_of(tensor: torch.Tensor) -> int:
+    """`requires_grad` and being a Parameter, as a number."""
+    return REQUIRES_GRAD * tensor.requires_grad | PARAMETER * (type(tensor) is torch.nn.Parameter)
+
+
+def flagged(tensor: torch.Tensor, flags: int) -> torch.Tensor:
+    """The tensor with these flags; a Parameter is a new object over the same memory."""
+    if flags & PARAMETER:
+        return torch.nn.Parameter(tensor, requires_grad=bool(flags & REQUIRES_GRAD))
+    return tensor.requires_grad_() if flags & REQUIRES_GRAD else tensor
+
+
 def refuse_unfit(tensor: torch.Tensor) -> None:
     """Raise `Refused` unless the tensor is ordinary: strided, materialised, of a known dtype and no subclass."""
     kind = type(tensor)
-    if torch.nn.parameter.is_lazy(tensor):
-        raise Refused(f"{kind.__name__} has no values yet; run the module once before saving")
     if kind is not torch.Tensor and kind is not torch.nn.Parameter:
-        raise Refused(f"{kind.__module__}.{kind.__name__} is a tensor subclass; save a plain tensor made from it")
+        if torch.nn.parameter.is_lazy(tensor):
+            raise Refused(f"{kind.__name__} has no values yet; run the module once before saving")
+        raise Refused(
+            f"{kind.__module__}.{kind.__name__} is a tensor subclass; save a plain tensor made from it,"
+            " or register the type with lastgood.models.register"
+        )
+    if tensor.device.type == "meta":
+        raise Refused("a tensor on the meta device has no values; materialise it first")
     if tensor.layout != torch.strided:
         raise Refused(
             f"a tensor of layout {tensor.layout} is not supported; save its indices and values, or to_dense()"
         )
-    if tensor.is_quantized or tensor.dtype not in NAMES:
+    if tensor.dtype not in NAMES:
         raise Refused(f"a tensor of {tensor.dtype} is not supported; save its int_repr() and scale, or convert it")
-    if tensor.device.type == "meta":
-        raise Refused("a tensor on the meta device has no values; materialise it first")
 
 
 class Extent(NamedTuple):
@@ -66,27 +90,34 @@ class Extent(NamedTuple):
     stop: int
     shape: tuple[int, ...]
     filled: bool
+    storage: tuple[int, int]
+    """Where the storage lies and how long it is: the same for two tensors that share it."""
 
 
 def extent_of(tensor: torch.Tensor) -> Extent:
     """The extent of a tensor, checked against its storage."""
-    shape, strides, size = tuple(tensor.shape), tensor.stride(), tensor.element_size()
-    start = int(tensor.storage_offset()) * size
+    shape, size = tuple(tensor.shape), tensor.itemsize
+    start = tensor.storage_offset() * size
     if tensor.is_contiguous():
         elements, filled = tensor.numel(), True
     else:
-        shape = tuple(1 if stride == 0 else length for length, stride in zip(shape, strides, strict=True))
+        strides = tensor.stride()
         numel = 1
         elements = 1
         for length, stride in zip(shape, strides, strict=True):
+            if stride == 0 and length:
+                continue
             numel *= length
             elements += (length - 1) * stride
+        shape = tuple(1 if stride == 0 else length for length, stride in zip(shape, strides, strict=True))
         elements = elements if numel else 0
         filled = elements <= numel
     stop = start + elements * size
-    if elements and stop > tensor.untyped_storage().nbytes():
+    storage = tensor.untyped_storage()
+    length = storage.nbytes()
+    if elements and stop > length:
         raise Refused("the tensor's storage has been freed or resized; gather or materialise it before saving")
-    return Extent(start, stop, shape, filled)
+    return Extent(start, stop, shape, filled, (storage.data_ptr(), length))
 
 
 class TensorTable:
@@ -106,7 +137,6 @@ class TensorTable:
         if row is not None:
             return row
         refuse_unfit(tensor)
-        flags = REQUIRES_GRAD * tensor.requires_grad | PARAMETER * (type(tensor) is torch.nn.Parameter)
         plain = tensor.detach()
         if plain.is_conj() or plain.is_neg():
             plain = plain.resolve_conj().resolve_neg()
@@ -116,8 +146,9 @@ class TensorTable:
         self._alive.append(tensor)  # an id is good only while its object lives
         self._tensors.append(plain)
         self._extents.append(extent)
-        self._flags.append(flags)
-        self.on_host = self.on_host and plain.device.type == "cpu"
+        self._flags.append(flags_of(tensor))
+        if self.on_host and plain.device.type != "cpu":
+            self.on_host = False
         return row
 
     def lay_out(self, add_region: Callable[[int, Callable[[], Any]], int]) -> list[list[Any]]:
@@ -132,8 +163,7 @@ class TensorTable:
             if extent.start == extent.stop:
                 rows[index] = self._row(index, add_region(0, _no_bytes), 0, None)
                 continue
-            storage = tensor.untyped_storage()
-            storages.setdefault((tensor.device, storage.data_ptr(), storage.nbytes()), []).append(index)
+            storages.setdefault((tensor.device, *extent.storage), []).append(index)
         for members in storages.values():
             extent = self._extents[members[0]]
             if len(members) == 1 and extent.filled:
@@ -186,6 +216,8 @@ class TensorTable:
         for dimension, stride in enumerate(tensor.stride()):
             if stride == 0:
                 narrow = narrow.narrow(dimension, 0, 1)
+        if tensor.dtype not in COMPUTED:
+            narrow = narrow.view(INTEGER_OF_BYTES[tensor.itemsize])
         if key not in packed:
             packed[key] = add_region(narrow.numel() * narrow.element_size(), PackedBytes(narrow))
         strides = list(torch.empty(extent.shape, device="meta").stride())

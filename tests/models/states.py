@@ -4,48 +4,96 @@ from __future__ import annotations
 
 import math
 import struct
-from collections import Counter, OrderedDict
+from collections import Counter, OrderedDict, defaultdict, deque
+from decimal import Decimal
+from pathlib import PurePosixPath
 from typing import Any
 
 import numpy as np
 import torch
 from hypothesis import strategies as st
 
-from lastgood.models.tensors import DTYPES
+from lastgood.models.tensors import COMPUTED, DTYPES, INTEGER_OF_BYTES
 
-ARRAY_DTYPES = ("?", "<i1", "<u2", ">i4", "<i8", "<f2", "<f4", ">f8", "<c8", "<c16", "<U3", "|S5", "<M8[ns]", "<m8[s]")
+ARRAY_DTYPES = (
+    "?",
+    "<i1",
+    "<u2",
+    ">i4",
+    "<i8",
+    "<f2",
+    "<f4",
+    ">f8",
+    "<c8",
+    "<c16",
+    "<U3",
+    "|S5",
+    "<M8[ns]",
+    "<m8[s]",
+    "<V3",
+)
 
 
 def assert_same(here: Any, there: Any, path: str = "state") -> None:
     """Types, order of keys, shapes, dtypes and bits are the same all the way down."""
     assert type(here) is type(there), f"{path}: {type(here)} became {type(there)}"
-    if isinstance(here, torch.Tensor):
+    if isinstance(here, torch.Tensor) and (here.layout is not torch.strided or here.is_quantized):
+        assert_same(facts_of(here), facts_of(there), path)
+    elif isinstance(here, torch.Tensor):
         assert (here.dtype, here.shape) == (there.dtype, there.shape), path
         assert here.requires_grad == there.requires_grad, path
         assert tensor_bits(here) == tensor_bits(there), path
     elif isinstance(here, np.ndarray | np.generic):
-        assert (here.dtype.str, here.shape) == (there.dtype.str, there.shape), path
+        assert (here.dtype, here.shape) == (there.dtype, there.shape), path
+        assert here.dtype.isalignedstruct == there.dtype.isalignedstruct, path
         assert here.tobytes() == there.tobytes(), path
     elif isinstance(here, dict):
         assert len(here) == len(there), path
+        assert getattr(here, "default_factory", None) is getattr(there, "default_factory", None), path
         for (our_key, ours), (their_key, theirs) in zip(here.items(), there.items(), strict=True):
             assert_same(our_key, their_key, f"{path}, a key")
             assert_same(ours, theirs, f"{path}[{our_key!r}]")
-    elif isinstance(here, list | tuple):
+    elif isinstance(here, list | tuple | deque):
         assert len(here) == len(there), path
+        assert getattr(here, "maxlen", None) == getattr(there, "maxlen", None), path
         for position, (ours, theirs) in enumerate(zip(here, there, strict=True)):
             assert_same(ours, theirs, f"{path}[{position}]")
     elif isinstance(here, float):
         assert struct.pack("d", here) == struct.pack("d", there), path
     elif isinstance(here, complex):
         assert struct.pack("dd", here.real, here.imag) == struct.pack("dd", there.real, there.imag), path
+    elif isinstance(here, Decimal):
+        assert str(here) == str(there), path  # a NaN is not equal to itself
     else:
         assert here == there, path
 
 
+def facts_of(tensor: torch.Tensor) -> list[Any]:
+    """What a tensor that is not strided consists of."""
+    facts: list[Any] = [tensor.layout, tensor.dtype, tensor.requires_grad, tensor.is_quantized]
+    plain = tensor.detach()
+    if tensor.is_quantized and tensor.qscheme() is torch.per_tensor_affine:
+        return [*facts, plain.int_repr(), plain.q_scale(), plain.q_zero_point()]
+    if tensor.is_quantized:
+        axis, scales, zeros = (
+            plain.q_per_channel_axis(),
+            plain.q_per_channel_scales(),
+            plain.q_per_channel_zero_points(),
+        )
+        return [*facts, plain.int_repr(), axis, scales, zeros, str(plain.qscheme())]
+    if tensor.layout is torch.sparse_coo:
+        return [*facts, plain.shape, plain.is_coalesced(), plain._indices(), plain._values()]
+    if tensor.layout is torch.jagged:
+        return [*facts, tensor._ragged_idx, plain.values(), plain.offsets(), plain.lengths()]
+    column = tensor.layout in (torch.sparse_csc, torch.sparse_bsc)
+    indices = [plain.ccol_indices(), plain.row_indices()] if column else [plain.crow_indices(), plain.col_indices()]
+    return [*facts, plain.shape, *indices, plain.values()]
+
+
 def tensor_bits(tensor: torch.Tensor) -> bytes:
     """The values of a tensor as bytes, in row-major order, whatever its dtype and strides."""
-    packed = tensor.detach().contiguous()
+    plain = tensor.detach()
+    packed = (plain if plain.dtype in COMPUTED else plain.view(INTEGER_OF_BYTES[plain.itemsize])).contiguous()
     raw = torch.empty(0, dtype=torch.uint8)
     raw.set_(packed.untyped_storage(), packed.storage_offset() * packed.itemsize, (packed.nbytes,), (1,))
     return raw.numpy().tobytes()
@@ -116,7 +164,20 @@ def leaves() -> st.SearchStrategy[Any]:
     scalars = arrays().filter(lambda array: array.size > 0).map(lambda array: array.reshape(-1)[0])
     complexes = st.tuples(floats(), floats()).map(lambda pair: complex(*pair))
     kinds = st.sampled_from([torch.float32, torch.device("cpu"), torch.device("cuda", 1)])
-    return atoms() | floats() | complexes | st.binary().map(bytearray) | tensors() | arrays() | scalars | sizes | kinds
+    times = st.datetimes(timezones=st.none() | st.timezones()) | st.dates() | st.times() | st.timedeltas()
+    small = times | st.fractions() | st.decimals() | st.uuids() | texts().map(PurePosixPath)
+    return (
+        small
+        | atoms()
+        | floats()
+        | complexes
+        | st.binary().map(bytearray)
+        | tensors()
+        | arrays()
+        | scalars
+        | sizes
+        | kinds
+    )
 
 
 def states() -> st.SearchStrategy[Any]:
@@ -126,7 +187,9 @@ def states() -> st.SearchStrategy[Any]:
     def containers(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
         mappings = st.dictionaries(texts(), inner, max_size=4) | st.dictionaries(keys, inner, max_size=3)
         sequences = st.lists(inner, max_size=4)
-        return mappings | mappings.map(OrderedDict) | sequences | sequences.map(tuple)
+        queues = st.builds(deque, sequences, st.none() | st.integers(0, 5))
+        defaults = st.builds(defaultdict, st.sampled_from([None, list, int, OrderedDict]), mappings)
+        return mappings | mappings.map(OrderedDict) | sequences | sequences.map(tuple) | queues | defaults
 
     sets = st.sets(atoms(), max_size=3)
     others = sets | sets.map(frozenset) | st.dictionaries(atoms(), st.integers(), max_size=3).map(Counter)

@@ -1,0 +1,271 @@
+"""One pass over a state: builds the skeleton's nodes, collects tensors and byte regions, refuses what is not data.
+
+Types are matched exactly: a subclass may carry more than its base, so it is refused rather than narrowed. The same list
+or dict reached twice is written twice; tensors keep their sharing (`tensors.py`). A refusal costs nothing but its line:
+the walk goes on, so that one error names every key path at once, and never runs the value's own code.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections import Counter, OrderedDict, defaultdict, deque
+from collections.abc import Callable
+from typing import Any
+
+import numpy
+import torch
+
+from . import skeleton as tags
+from .array_types import described
+from .errors import NotPlainData
+from .hints import hint_for
+from .kinds import BY_TYPE as KINDS_BY_TYPE
+from .kinds import FACTORIES, Kind
+from .layouts import parts_of
+from .registry import BY_TYPE as OWN_BY_TYPE
+from .registry import Own, own_node
+from .tensors import Refused, TensorTable
+
+LISTED_PROBLEMS = 4
+
+Node = Any
+Reader = Callable[[], Any]
+
+
+def plain_float(value: float) -> Node:
+    """A float that reads back to the same bits: finite ones by their shortest digits, the others by their bytes."""
+    return value if math.isfinite(value) else [tags.FLOAT, struct.pack(">d", value).hex()]
+
+
+def plain_text(text: str) -> Node:
+    """Text as it is, unless it holds lone surrogates, which a JSON reader would join."""
+    if text.isascii():
+        return text
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        return [tags.TEXT, text.encode("utf-8", "surrogatepass").hex()]
+    return text
+
+
+class Walk:
+    """What one state is made of, and every problem in it by its path."""
+
+    def __init__(self) -> None:
+        self.tensors = TensorTable()
+        self.lengths: list[int] = []
+        self.readers: list[Reader] = []
+        self.problems: list[str] = []
+        self._path: list[str] = []
+        self._open: set[int] = set()
+        self._by_type: dict[type, Callable[[Any], Node]] = {
+            type(None): lambda value: value,
+            bool: lambda value: value,
+            int: self._int,
+            float: plain_float,
+            str: plain_text,
+            dict: self._dict,
+            list: lambda value: self._items([tags.LIST], value),
+            tuple: lambda value: self._items([tags.TUPLE], value),
+            OrderedDict: self._ordered_dict,
+            Counter: lambda value: self._pairs([tags.COUNTER], value),
+            defaultdict: self._default_dict,
+            deque: lambda value: self._items([tags.DEQUE, value.maxlen], value),
+            set: lambda value: self._members(tags.SET, value),
+            frozenset: lambda value: self._members(tags.FROZEN_SET, value),
+            complex: lambda value: [tags.COMPLEX, struct.pack(">dd", value.real, value.imag).hex()],
+            bytes: lambda value: [tags.BYTES, self.add_region(len(value), lambda: value)],
+            bytearray: lambda value: [tags.BYTE_ARRAY, self.add_region(len(value), lambda: value)],
+            torch.Size: lambda value: [tags.SIZE, *value],
+            torch.dtype: lambda value: [tags.DTYPE, str(value).removeprefix("torch.")],
+            torch.device: lambda value: [tags.DEVICE, str(value)],
+            torch.Tensor: self._tensor,
+            torch.nn.Parameter: self._tensor,
+            numpy.ndarray: self._array,
+        }
+
+    def root(self, value: Any, name: str) -> Node:
+        """Encode one root value."""
+        self._path = [name]
+        return self._node(value)
+
+    def add_region(self, length: int, read: Reader) -> int:
+        """Take a run of bytes in and return its index."""
+        self.lengths.append(length)
+        self.readers.append(read)
+        return len(self.lengths) - 1
+
+    def raise_problems(self) -> None:
+        """Raise one `NotPlainData` for everything that was refused."""
+        if not self.problems:
+            return
+        more = len(self.problems) - LISTED_PROBLEMS
+        tail = f"; and {more} more" if more > 0 else ""
+        raise NotPlainData("; ".join(self.problems[:LISTED_PROBLEMS]) + tail)
+
+    def _refuse(self, reason: str) -> Node:
+        self.problems.append(f"{''.join(self._path)}: {reason}")
+        return None
+
+    def _node(self, value: Any) -> Node:
+        kind = type(value)
+        encode_value = self._by_type.get(kind)
+        if encode_value is not None:
+            return encode_value(value)
+        own = OWN_BY_TYPE.get(kind)
+        if own is not None:
+            return self._own(own, value)
+        small = KINDS_BY_TYPE.get(kind)
+        if small is not None:
+            return self._small(small, value)
+        if isinstance(value, torch.Tensor):
+            return self._tensor(value)
+        if isinstance(value, numpy.generic):
+            return self._scalar(value)
+        if isinstance(value, numpy.dtype):
+            return self._described(value, lambda dtype: [tags.ARRAY_TYPE, dtype])
+        return self._refuse(hint_for(value))
+
+    def _child(self, value: Any, step: str) -> Node:
+        self._path.append(step)
+        node = self._node(value)
+        self._path.pop()
+        return node
+
+    def _enter(self, container: Any) -> bool:
+        if id(container) in self._open:
+            self._refuse(f"this {type(container).__name__} contains itself; break the cycle before saving")
+            return False
+        if len(self._path) > tags.DEPTH_LIMIT:
+            self._path, kept = [*self._path[:4], "..."], self._path
+            self._refuse(f"nested deeper than {tags.DEPTH_LIMIT} levels; flatten it before saving")
+            self._path = kept
+            return False
+        self._open.add(id(container))
+        return True
+
+    def _int(self, value: int) -> Node:
+        return value if value.bit_length() <= 64 else [tags.INT, hex(value)]
+
+    def _items(self, nodes: list[Node], value: Any) -> Node:
+        if not self._enter(value):
+            return None
+        for position, item in enumerate(value):
+            nodes.append(self._child(item, f"[{position}]"))
+        self._open.discard(id(value))
+        return nodes
+
+    def _members(self, tag: str, value: Any) -> Node:
+        """A set, in an order that depends on its members only."""
+        if not self._enter(value):
+            return None
+        nodes = [self._child(item, "{...}") for item in value]
+        self._open.discard(id(value))
+        return [tag, *sorted(nodes, key=repr)]
+
+    def _dict(self, value: dict[Any, Any]) -> Node:
+        if not all(type(key) is str and plain_text(key) is key for key in value):
+            return self._pairs([tags.DICT], value)
+        if not self._enter(value):
+            return None
+        node = {key: self._child(item, f"[{key!r}]") for key, item in value.items()}
+        self._open.discard(id(value))
+        return node
+
+    def _ordered_dict(self, value: OrderedDict[Any, Any]) -> Node:
+        """An OrderedDict, with the version metadata that torch hangs on a module's state."""
+        attributes = dict(vars(value))
+        if not attributes:
+            return self._pairs([tags.ORDERED_DICT], value)
+        if set(attributes) != {"_metadata"}:
+            return self._refuse("this OrderedDict has attributes besides its items; pass dict(...) of it")
+        metadata = self._child(attributes["_metadata"], "._metadata")
+        return self._pairs([tags.MODULE_DICT, metadata], value)
+
+    def _default_dict(self, value: defaultdict[Any, Any]) -> Node:
+        factory = value.default_factory
+        name = None if factory is None else getattr(factory, "__name__", "")
+        if factory is not None and FACTORIES.get(name) is not factory:
+            known = ", ".join(FACTORIES)
+            return self._refuse(f"this defaultdict makes values with code; save dict(...) of it, or use one of {known}")
+        return self._pairs([tags.DEFAULT_DICT, name], value)
+
+    def _pairs(self, nodes: list[Node], value: dict[Any, Any]) -> Node:
+        if not self._enter(value):
+            return None
+        for key, item in value.items():
+            step = f"[{key!r}]" if isinstance(key, (str, int)) else f"[{type(key).__name__} key]"
+            self._path.append(step)
+            nodes.append(self._key(key))
+            nodes.append(self._node(item))
+            self._path.pop()
+        self._open.discard(id(value))
+        return nodes
+
+    def _key(self, key: Any) -> Node:
+        if isinstance(key, torch.Tensor):
+            return self._refuse("a tensor as a key is found by identity only; use its name or number")
+        return self._node(key)
+
+    def _small(self, kind: Kind, value: Any) -> Node:
+        try:
+            parts = kind.take_apart(value)
+        except (ValueError, TypeError) as problem:
+            return self._refuse(f"{type(value).__name__} is not plain data: {problem}")
+        return [tags.KIND, kind.name, self._node(parts)]
+
+    def _own(self, own: Own, value: Any) -> Node:
+        """A value of a registered type: its fields, or what its encoder makes of it."""
+        if not self._enter(value):
+            return None
+        try:
+            parts = own.take_apart(value)
+        except Exception as problem:
+            reason = f"{type(problem).__name__}: {problem}" if own.fields is None else str(problem)
+            return self._refuse(f"{own.name} cannot be taken apart: {reason}".replace("\n", " "))
+        if own.fields is None:
+            node = own_node(own, self._node(parts))
+        else:
+            node = own_node(own, {name: self._child(part, f".{name}") for name, part in parts.items()})
+        self._open.discard(id(value))
+        return node
+
+    def _tensor(self, value: torch.Tensor) -> Node:
+        try:
+            if value.layout is torch.strided and not value.is_quantized and not value.is_nested:
+                return [tags.TENSOR, self.tensors.add(value)]
+            parts = parts_of(value)
+            if parts is None:
+                return [tags.TENSOR, self.tensors.add(value)]
+            return [parts.tag, parts.facts, *([tags.TENSOR, self.tensors.add(each)] for each in parts.tensors)]
+        except Refused as problem:
+            return self._refuse(str(problem))
+
+    def _described(self, dtype: numpy.dtype[Any], node_of: Callable[[Any], Node]) -> Node:
+        description = described(dtype)
+        if description is None:
+            return self._refuse(f"numpy's {dtype} is not plain data; use arrays of numbers, text or structures of them")
+        return node_of(description)
+
+    def _scalar(self, value: numpy.generic) -> Node:
+        size = value.dtype.itemsize
+        return self._described(value.dtype, lambda dtype: [tags.SCALAR, dtype, value.tobytes()[:size].hex()])
+
+    def _array(self, value: numpy.ndarray) -> Node:
+        """A numpy array: row-major or column-major as it is, anything else as row-major values."""
+        order = "F" if value.flags.f_contiguous and not value.flags.c_contiguous else "C"
+        row_major = value.T if order == "F" else value
+
+        def node_of(dtype: Any) -> Node:
+            region = self.add_region(value.nbytes, lambda: _array_bytes(row_major))
+            return [tags.ARRAY, dtype, list(value.shape), order, region]
+
+        return self._described(value.dtype, node_of)
+
+
+def _array_bytes(array: numpy.ndarray) -> Any:
+    """The bytes of an array in row-major order; a view when it is contiguous."""
+    if not array.nbytes:
+        return b""
+    return numpy.ascontiguousarray(array).reshape(-1).view(numpy.uint8)
