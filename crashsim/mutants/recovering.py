@@ -46,7 +46,7 @@ RECOVERING = (
         "recovery frees a slot whose record it passed over without an empty record over it",
         EQUIVALENT,
         EQUIVALENT,
-        make_ready=(("if verdict[slot] == REJECTED:", "if False:"),),
+        make_ready=(("verdict[slot] == REJECTED", "False"),),
         bounds=Bounds(saves=3, restarts=1),
         why="only torn records are passed over here, and a torn record stays torn until the next one is written",
     ),

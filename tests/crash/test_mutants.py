@@ -20,8 +20,7 @@ from tests.crash.exploring import BOTH, EMPTY_RECORD_TRUSTED, explored
 
 VERDICTS = Path(__file__).parent / "verdicts.txt"
 
-# With digests trusted these leave records behind that recovery passes over: not looked at again until it empties them
-# for good.
+# These leave records behind that recovery, trusting digests, passes over: equivalent once it empties them for good.
 AWAITING = {
     "drop-payload-persist",
     "swap-data-and-record",
