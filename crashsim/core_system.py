@@ -63,6 +63,7 @@ class CoreSystem:
         self.events = EventJudge(self.driver, bounds)
         self.aftermaths = [self._aftermath(each) for each in digests]
         self.ghosts = Interned()
+        self._clean: set[tuple[int, int, int]] = set()
         self._restarted: set[tuple[int, int]] | None = set() if restart_once else None
 
     def _aftermath(self, digests: str) -> Aftermath:
@@ -178,9 +179,12 @@ class CoreSystem:
     def judge(self, state: State) -> Violation | None:
         """The promise that some crash from here breaks, if any: the one that takes the fewest crashes to see."""
         medium = state[1]
+        published = self.driver.cells.values[state[0]][cells.ROOT]
+        key = (medium, state[2], published)
+        if key in self._clean:
+            return None
         ghost = self.ghosts.values[state[2]]
         acknowledged = ghost.acknowledged[0] if ghost.acknowledged else rules.NO_TAG
-        published = self.driver.cells.values[state[0]][cells.ROOT]
         found: list[Violation] = []
         for aftermath in self.aftermaths:
             judged = aftermath.judge(medium)
@@ -202,6 +206,8 @@ class CoreSystem:
         if ghost.marked:
             found += self._mark_lost(medium, acknowledged)
         wanted = [each for each in found if each.promise in self.promises]
+        if not wanted:
+            self._clean.add(key)
         return min(wanted, key=lambda each: len(split_path(each.crash)), default=None)
 
     def _mark_lost(self, medium: int, acknowledged: int) -> Iterator[Violation]:
