@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from .checkpointer import Checkpointer
     from .copier import MovedWhileCopied
     from .errors import NotAState, NotExportable, NotPlainData, NotRegistered, StateMismatch, StateTooLarge
+    from .exports import export, import_into
     from .loader import ResumableLoader
+    from .peeking import peek
     from .preemption import Preempted
     from .registry import register
     from .sampler import ResumableSampler
@@ -37,7 +39,10 @@ _HOME = {
     "ResumableSampler": "sampler",
     "StateMismatch": "errors",
     "StateTooLarge": "errors",
+    "export": "exports",
+    "import_into": "exports",
     "load": "save_load",
+    "peek": "peeking",
     "register": "registry",
     "save": "save_load",
 }
@@ -54,7 +59,10 @@ __all__ = [
     "ResumableSampler",
     "StateMismatch",
     "StateTooLarge",
+    "export",
+    "import_into",
     "load",
+    "peek",
     "register",
     "save",
 ]

@@ -9,7 +9,6 @@ before any memory is made from it. Anything wrong raises `NotAState`, with the k
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
@@ -59,10 +58,7 @@ def decode(payload: Any) -> Decoded:
 def read_skeleton(data: Any) -> dict[str, Any]:
     """The skeleton from its JSON."""
     with without_collecting():
-        skeleton = json.loads(bytes(data))
-    if type(skeleton) is not dict:
-        raise NotAState("not a readable state: its skeleton is not an object")
-    return skeleton
+        return tags.read_json(data)
 
 
 def build(skeleton: dict[str, Any], regions: Regions) -> Decoded:
@@ -80,7 +76,7 @@ def misfits_told() -> Iterator[None]:
     except NotAState:
         raise
     except MISFITS as problem:
-        raise NotAState(f"not a readable state: {type(problem).__name__}: {problem}".split("\n")[0]) from problem
+        raise tags.not_readable(problem) from problem
 
 
 class Builder:

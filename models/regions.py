@@ -116,6 +116,10 @@ class Streamed:
             self._small.append((start, memory))
             self._targets.append((start, stop, memory.ctypes.data))
 
+    def large(self) -> list[tuple[int, int]]:
+        """Address and length of the memory that large regions will be in."""
+        return [(each.data_ptr(), each.numel()) for each in self._large.values()]
+
     def add(self, offset: int, piece: numpy.ndarray) -> None:
         """Take the payload's bytes from `offset` on; what is before the regions or between them is left out."""
         address, end = piece.ctypes.data, offset + piece.size

@@ -3,9 +3,10 @@
     import lastgood.models as lm
     lm.save("store", {"weights": tensor, "epoch": 3}, step=3)
     state = lm.load("store")                   lm.load("store", step=2) for another checkpoint that is kept
+    state = lm.load("best.safetensors", lazy=True)         an export or a pinned copy, mapped
 
-The path is the directory of a store. `save` returns when the checkpoint is durable; a training loop does not want to
-wait for that and uses `Checkpointer`. Loading reads beside a writer and takes no lock.
+The path is the directory of a store, or a file that was exported or pinned. `save` returns when the checkpoint is durable;
+a training loop does not want to wait for that and uses `Checkpointer`. Loading reads beside a writer and takes no lock.
 """
 
 from __future__ import annotations
@@ -16,12 +17,12 @@ from typing import Any
 from lastgood.core import Record, Store, StoreError
 
 from .capture import BoundaryCopy
-from .decode import decode
 from .encode import encode
+from .exports import META, read_file, refuse_lazy_on_a_store
+from .reading import read_state
 from .room import make_room, open_or_create
 
-META = b"lastgood.models state 1"
-"""What a record says of its payload, for people who look into a store."""
+__all__ = ["META", "load", "save"]
 
 
 def save(path: str | os.PathLike[str], state: Any, step: int = 0, *, keep: int = 2) -> Record:
@@ -36,15 +37,21 @@ def save(path: str | os.PathLike[str], state: Any, step: int = 0, *, keep: int =
         return BoundaryCopy().begin(store, snapshot, step=step, meta=META).wait()
 
 
-def load(path: str | os.PathLike[str], step: int | None = None) -> Any:
-    """The newest whole state in the store at `path`, or that of `step`. Tensors come back on the CPU.
+def load(path: str | os.PathLike[str], step: int | None = None, *, lazy: bool = False) -> Any:
+    """The newest whole state in the store at `path`, or that of `step`; or the state in a file. Tensors come to the CPU.
 
-    Raises NoStore (no store, nothing saved yet, or no checkpoint of that step: the message lists those there are),
-    NothingUsable when what was saved is damaged, NotAState when something else than a state was saved.
+    With `lazy` the tensors of a file are mapped: read when they are touched and not verified, and what is written to them
+    stays in this process. A live store cannot be mapped. Raises NoStore (no store, nothing saved yet, or no checkpoint of
+    that step: the message lists those there are), NothingUsable when what was saved is damaged, NotAState when something
+    else than a state was saved.
     """
+    if os.path.isfile(path):
+        found = read_file(os.fspath(path), lazy=lazy)
+        if step is not None and step != found.step:
+            raise StoreError(f"{os.fspath(path)} is of step {found.step}, not {step}")
+        return found.decoded.state
+    if lazy and isinstance(path, str | os.PathLike):
+        with Store.open(path, read_only=True):
+            refuse_lazy_on_a_store(os.fspath(path))
     with Store.open(path, read_only=True) as store:
-        payload = store.read(step=step)
-        try:
-            return decode(payload).state
-        except StoreError as problem:
-            raise type(problem)(f"{store.path}: {problem}") from problem
+        return read_state(store, step)[1].state

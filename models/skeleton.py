@@ -27,8 +27,10 @@ F3 versioned   a reader meets a higher version with `FormatTooNew` and touches n
 
 from __future__ import annotations
 
+import json
 import struct
 from dataclasses import dataclass
+from typing import Any
 
 from lastgood.core import FormatTooNew
 
@@ -74,6 +76,7 @@ OWN = "own"  # [OWN, name, node]: of a type that the user registers, see `regist
 SPARSE = "sparse"  # these three: [tag, facts, tensor, ...], see `layouts.py`
 QUANTISED = "quantised"
 JAGGED = "jagged"
+WITH_FACTS = (SPARSE, QUANTISED, JAGGED)
 
 # Flags of a tensor row.
 REQUIRES_GRAD = 1
@@ -107,8 +110,9 @@ class Header:
         return HEADER.pack(MAGIC, VERSION, 0, self.skeleton_bytes, self.region_bytes)
 
 
-def read_header(payload: memoryview) -> Header:
-    """Read the header and hold it against the payload's real length (F1, F3)."""
+def read_header(payload: memoryview, total_bytes: int | None = None) -> Header:
+    """Read the header from a payload, or its front, and hold it against the payload's real length (F1, F3)."""
+    total_bytes = len(payload) if total_bytes is None else total_bytes
     if len(payload) < HEADER.size:
         raise NotAState(f"not a saved state: {len(payload)} bytes are less than its header")
     magic, version, _, skeleton_bytes, region_bytes = HEADER.unpack_from(payload)
@@ -119,6 +123,22 @@ def read_header(payload: memoryview) -> Header:
     if version > VERSION:
         raise FormatTooNew(f"the state is of format {version}, this lastgood reads up to {VERSION}: upgrade lastgood")
     header = Header(skeleton_bytes, region_bytes)
-    if header.total_bytes != len(payload):
-        raise NotAState(f"not a whole state: {len(payload)} bytes where its header says {header.total_bytes}")
+    if header.total_bytes != total_bytes:
+        raise NotAState(f"not a whole state: {total_bytes} bytes where its header says {header.total_bytes}")
     return header
+
+
+def read_json(data: memoryview) -> dict[str, Any]:
+    """The skeleton. Raises NotAState when it is none."""
+    try:
+        skeleton = json.loads(bytes(data))
+    except (ValueError, RecursionError) as problem:
+        raise not_readable(problem) from problem
+    if type(skeleton) is not dict:
+        raise NotAState("not a readable state: its skeleton is not an object")
+    return skeleton
+
+
+def not_readable(problem: Exception) -> NotAState:
+    """The error for pieces of a skeleton that do not fit together, in one line."""
+    return NotAState(f"not a readable state: {type(problem).__name__}: {problem}".split("\n")[0])

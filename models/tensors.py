@@ -19,7 +19,7 @@ Not kept: device (all come back on the CPU), gradients, hooks, attributes, pinne
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -150,6 +150,10 @@ class TensorTable:
         if self.on_host and plain.device.type != "cpu":
             self.on_host = False
         return row
+
+    def items(self) -> Iterator[tuple[torch.Tensor, int]]:
+        """Every tensor, detached, and its flags, by row."""
+        return zip(self._tensors, self._flags, strict=True)
 
     def lay_out(self, add_region: Callable[[int, Callable[[], Any]], int]) -> list[list[Any]]:
         """Place every tensor in a region and return the table's rows.

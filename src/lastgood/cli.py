@@ -23,8 +23,10 @@ from lastgood import __version__
 
 COMMANDS = {
     "demo": ("lastgood.models.demo", "train a small language model, kill it again and again, compare bit for bit"),
-    "inspect": ("lastgood.core.command", "say what a store holds"),
+    "inspect": ("lastgood.models.inspect_command", "say what a store or an exported file holds, key by key"),
     "verify": ("lastgood.core.command", "read every kept checkpoint and check its digests"),
+    "export": ("lastgood.models.transfer_command", "write a checkpoint as safetensors, .pt, or one file of its own"),
+    "import": ("lastgood.models.transfer_command", "save a safetensors, .pt or exported file into a store"),
     "explore": ("lastgood.crashsim.command", "crash the save protocol at every point, in every way"),
     "bench": ("lastgood.benchmarks.command", "measure the core against the raw limits of this machine"),
 }
