@@ -7,7 +7,7 @@
 
 root         newest published tag, NO_TAG before the first
 sequence     the last one given out
-marked       1 once the mark "something was acknowledged" is durable
+marked       how far the mark "something was acknowledged" has come: absent, under way by one saver, durable
 free         slot set: bit set = slot may be acquired
 quarantined  slot set: the slot's record failed to persist, so it may or may not be on the medium
 kept         the next newest published tags, newest first

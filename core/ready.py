@@ -13,7 +13,7 @@ from .engine import Engine
 from .errors import NothingUsable, StoreError
 from .reading import rewrite_payload
 from .recover import make_ready
-from .rules import BROKEN, DONE
+from .rules import BROKEN, DONE, MARK_ABSENT, MARK_DURABLE
 from .scan import Scan
 
 
@@ -30,15 +30,14 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool) -> None:
     mine = new_mine()
     verdict = scan.verdict.copy()  # a failed attempt must not change what the scan knows
     engine.cells[:] = 0
-    engine.cells[MARKED] = int(marked)
+    engine.cells[MARKED] = MARK_DURABLE if marked else MARK_ABSENT
     program = make_ready(
         engine.cells, mine, scan.tags, verdict, layout.slot_count, layout.keep, int(layout.persists == 1)
     )
     failure: OSError | None = None
     for step in program:
-        mine[STATUS] = DONE
         try:
-            _perform(engine, scan, step, int(mine[MY_SLOT]))
+            mine[STATUS] = _perform(engine, scan, step, int(mine[MY_SLOT]))
         except OSError as error:
             failure = error
             mine[STATUS] = BROKEN
@@ -47,7 +46,7 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool) -> None:
         raise failure
 
 
-def _perform(engine: Engine, scan: Scan, step: int, slot: int) -> None:
+def _perform(engine: Engine, scan: Scan, step: int, slot: int) -> int:
     if step in (steps.PERSIST_PAYLOAD, steps.PERSIST_RECORD, steps.PERSIST_EMPTY_RECORD):
         engine.device(slot).persist()
     elif step == steps.REWRITE_RECORD:
@@ -57,10 +56,18 @@ def _perform(engine: Engine, scan: Scan, step: int, slot: int) -> None:
     elif step == steps.WRITE_EMPTY_RECORD:
         engine.prepare_slot(slot)
         engine.write_empty_record(slot)
+    elif step == steps.WRITE_MARK:
+        engine.write_mark()
+    elif step == steps.PERSIST_MARK:
+        engine.persist_mark()
+    elif step == steps.VERIFY_PAYLOAD:
+        if not scan.is_whole(slot):
+            return BROKEN
     elif step == steps.REWRITE_PAYLOAD:
         record = scan.records[slot]
         assert record is not None
         rewrite_payload(engine.device(slot), record)
+    return DONE
 
 
 def nothing_usable_message(passed_over: list[str]) -> str:

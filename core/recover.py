@@ -8,9 +8,11 @@ R2 explained        every candidate passed over has its reason in `verdict`
 R3 fence-first      what is kept is written again, byte for byte, and persisted before a slot is handed out: after a
                     process crash we have read a cache, and a page whose persist once failed sits there clean, so
                     the next power loss could take the only record we know of
-R4 no-ghosts        a record that was passed over is overwritten by an empty one, persisted, before its slot is free
+R4 no-ghosts        a record that was passed over is overwritten by an empty one, persisted, before its slot is free; an
+                    empty one too, since it may be empty in the cache only, over a doubtful record on the medium
 R5 above-all        sequences go on above every record seen, whole or not (`monotone`)
-R6 idempotent       a crash anywhere in here, and recovery from there, find the same checkpoint
+R6 marked-again     a mark that was read is written and persisted again, for the same reason
+R7 idempotent       a crash anywhere in here, and recovery from there, find the same checkpoint
 
 `tags[slot]` is the tag of the slot's valid record, or NO_TAG; `verdict[slot]` is one of the words below.
 """
@@ -23,6 +25,7 @@ from typing import Any
 from .cells import FREE, KEPT, MARKED, MY_SLOT, MY_TAG, ROOT, SEQUENCE, STATUS
 from .rules import (
     DONE,
+    MARK_DURABLE,
     NO_SLOT,
     NO_TAG,
     mask_of_slot,
@@ -34,6 +37,7 @@ from .rules import (
 )
 from .steps import (
     PERSIST_EMPTY_RECORD,
+    PERSIST_MARK,
     PERSIST_PAYLOAD,
     PERSIST_RECORD,
     READ_RECORD,
@@ -42,6 +46,7 @@ from .steps import (
     STEP,
     VERIFY_PAYLOAD,
     WRITE_EMPTY_RECORD,
+    WRITE_MARK,
 )
 
 EMPTY = 0  # no record was ever written here, or an empty one
@@ -88,7 +93,7 @@ def make_ready(
     """
     kept = 0
     slot = NO_SLOT
-    for cell in range(keep):
+    while kept < keep:
         best = NO_TAG
         for candidate in range(slot_count):
             if verdict[candidate] == WHOLE or verdict[candidate] == CANDIDATE:
@@ -98,6 +103,11 @@ def make_ready(
         slot = slot_of(best)
         mine[MY_SLOT] = slot
         if one_persist == 1:
+            if verdict[slot] == CANDIDATE:  # here a valid record does not say that its payload was ever durable
+                yield VERIFY_PAYLOAD
+                if mine[STATUS] != DONE:
+                    verdict[slot] = REJECTED
+                    continue
             yield REWRITE_PAYLOAD
             if mine[STATUS] == DONE:
                 yield PERSIST_PAYLOAD
@@ -109,11 +119,18 @@ def make_ready(
         if mine[STATUS] != DONE:
             return
         verdict[slot] = KEPT_RECORD
-        cells[ROOT if cell == 0 else KEPT + cell - 1] = best
+        cells[ROOT if kept == 0 else KEPT + kept - 1] = best
         kept += 1
 
+    if cells[MARKED] == MARK_DURABLE:
+        yield WRITE_MARK
+        if mine[STATUS] == DONE:
+            yield PERSIST_MARK
+        if mine[STATUS] != DONE:
+            return
+
     for slot in range(slot_count):
-        if verdict[slot] == REJECTED:
+        if verdict[slot] == REJECTED or verdict[slot] == EMPTY:
             mine[MY_SLOT] = slot
             yield WRITE_EMPTY_RECORD
             if mine[STATUS] == DONE:
@@ -128,5 +145,7 @@ def make_ready(
             cells[FREE + word_of_slot(slot)] += mask_of_slot(slot)
     cells[SEQUENCE] = highest
     if kept == 0:
-        assert cells[MARKED] == 0, "newest-survives: a marked store without a whole checkpoint is refused before this"
+        assert cells[MARKED] != MARK_DURABLE, (
+            "newest-survives: a marked store without a whole checkpoint is refused before this"
+        )
     yield STEP

@@ -43,6 +43,11 @@ SKIPPED = 3
 FAILED = 4
 LOOK_AGAIN = 5
 
+# How far the mark "something was acknowledged" has come.
+MARK_ABSENT = 0
+MARK_DURABLE = 1
+MARK_UNDER_WAY = 2
+
 # What the driver reports back to a program about the step it was asked for.
 DONE = 0
 BROKEN = 1

@@ -29,6 +29,9 @@ from .rules import (
     DONE,
     FAILED,
     LOOK_AGAIN,
+    MARK_ABSENT,
+    MARK_DURABLE,
+    MARK_UNDER_WAY,
     NO_SLOT,
     NO_TAG,
     PUBLISHED,
@@ -135,14 +138,23 @@ def save(cells: Any, mine: Any, words: int, keep: int, one_persist: int) -> Iter
     if mine[STATUS] == DONE:
         yield PERSIST_RECORD
     if mine[STATUS] == DONE:
-        marked = load(cells, MARKED)
+        mark = load(cells, MARKED)
         yield STEP
-        if marked == 0:
-            yield WRITE_MARK
-            if mine[STATUS] == DONE:
-                yield PERSIST_MARK
-            if mine[STATUS] == DONE:
-                fetch_add(cells, MARKED, 1)
+        while mark != MARK_DURABLE and mine[STATUS] == DONE:
+            if mark == MARK_ABSENT:
+                # One saver at a time: a persist that fails marks the page clean, and would make another's look right.
+                mark = compare_swap(cells, MARKED, MARK_ABSENT, MARK_UNDER_WAY)
+                yield STEP
+                if mark == MARK_ABSENT:
+                    yield WRITE_MARK
+                    if mine[STATUS] == DONE:
+                        yield PERSIST_MARK
+                    mark = MARK_DURABLE if mine[STATUS] == DONE else MARK_ABSENT
+                    compare_swap(cells, MARKED, MARK_UNDER_WAY, mark)
+                    yield STEP
+            else:
+                yield WAIT
+                mark = load(cells, MARKED)
                 yield STEP
     if mine[STATUS] != DONE:
         mine[OUTCOME] = FAILED

@@ -94,6 +94,11 @@ class Scan:
         """What was seen: two looks with the same picture saw one state, since every save has a sequence of its own."""
         return self.tags.tobytes(), tuple(sorted(self.reasons))
 
+    def is_whole(self, slot: int) -> bool:
+        """Read and verify the payload of one slot; the reason is in `passed_over` when it is not whole."""
+        record = self.records[slot]
+        return record is not None and self._verified(record, None) is not None
+
     def has_whole(self) -> bool:
         """Whether the settled survey found a whole checkpoint."""
         assert self._finished
