@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from .peeking import peek
     from .preemption import Preempted
     from .registry import register
+    from .retention import Retention
     from .sampler import ResumableSampler
     from .save_load import load, save
 
@@ -37,6 +38,7 @@ _HOME = {
     "Preempted": "preemption",
     "ResumableLoader": "loader",
     "ResumableSampler": "sampler",
+    "Retention": "retention",
     "StateMismatch": "errors",
     "StateTooLarge": "errors",
     "export": "exports",
@@ -57,6 +59,7 @@ __all__ = [
     "Preempted",
     "ResumableLoader",
     "ResumableSampler",
+    "Retention",
     "StateMismatch",
     "StateTooLarge",
     "export",

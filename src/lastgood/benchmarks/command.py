@@ -1,4 +1,4 @@
-"""`lastgood bench core`: the figures of the core as a table, or as one JSON object."""
+"""`lastgood bench core` and `bench state`: the figures as a table, or as one JSON object."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 from .core_figures import core_figures
 
-TARGETS = {
+CORE_TARGETS = {
     "persisted_over_raw": "at least 0.92",
     "copy_digest_over_memcpy": "at least 0.95",
     "digest_gb_per_s": "at least 12, or the memory's read bandwidth",
@@ -25,24 +25,30 @@ TARGETS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The benchmark's options."""
-    parser.add_argument("what", choices=["core"], help="what to measure")
-    parser.add_argument("--quick", action="store_true", help="one payload size, within a minute")
+    parser.add_argument("what", choices=["core", "state"], help="what to measure")
+    parser.add_argument("--quick", action="store_true", help="fewer and smaller measurements, within a minute")
     parser.add_argument("--directory", help="where to write; by default the system's temporary directory")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print."""
-    figures = core_figures(arguments.directory, quick=arguments.quick, progress=_progress)
+    targets: dict[str, str] = CORE_TARGETS
+    if arguments.what == "state":
+        from .state_figures import TARGETS, state_figures  # needs torch
+
+        targets = TARGETS
+        figures = state_figures(arguments.directory, quick=arguments.quick, progress=_progress)
+    else:
+        figures = core_figures(arguments.directory, quick=arguments.quick, progress=_progress)
     if arguments.json:
         print(json.dumps(figures))
         return 0
     for name, value in figures.items():
         if name != "cells":
             shown = f"{value:.3f}" if isinstance(value, float) else str(value)
-            print(f"{name:<28} {shown:>10}   {TARGETS.get(name, '')}".rstrip())
-    print()
-    for cell in figures["cells"]:
+            print(f"{name:<28} {shown:>10}   {targets.get(name, '')}".rstrip())
+    for cell in figures.get("cells", ()):
         print(f"{cell['name']:<36} ours {cell['ours']:.4g}   raw {cell['limit']:.4g}   ratio {cell['ratio']:.3f}")
     return 0
 

@@ -1,0 +1,120 @@
+"""What is pinned or kept by a rule stays whatever the slots do, and one whole checkpoint is there at every instant."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import lastgood.models as lm
+from lastgood.core import NoStore, Store
+from lastgood.models.retention import Keeper, Retention
+
+
+def save(path: Path, step: int) -> None:
+    lm.save(path, {"w": torch.full((2000,), float(step)), "step": step}, step=step)
+
+
+def step_in(path: str | Path) -> int:
+    state = lm.load(path)
+    assert state["w"].eq(float(state["step"])).all()
+    return int(state["step"])
+
+
+def test_a_pinned_checkpoint_outlives_its_slot(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path / "store")
+    save(tmp_path / "store", 1)
+    with Store.open(tmp_path / "store", read_only=True) as store:
+        path = keeper.pin(store, 1, "best")
+    for step in range(2, 12):
+        save(tmp_path / "store", step)
+    assert step_in(path) == 1
+    assert keeper.pins() == {"best": path}
+    assert lm.load(path, lazy=True)["w"].eq(1.0).all()
+    with Store.open(tmp_path / "store", read_only=True) as store:
+        assert all(report.state != "damaged" for report in store.verify()), "copies are not in the store's way"
+        assert [record.step for record in store.records()] == [11, 10]
+        keeper.pin(store, 11, "best")
+        assert step_in(path) == 11
+        with pytest.raises(NoStore, match=r"no checkpoint of step 1 .* it holds steps \[10, 11\]"):
+            keeper.pin(store, 1, "again")
+    keeper.unpin("best")
+    assert keeper.pins() == {}
+    with pytest.raises(NoStore, match="no pin 'best'"):
+        keeper.unpin("best")
+
+
+@pytest.mark.parametrize("name", ["", "../up", "a/b", ".hidden", "x" * 101, 3])
+def test_a_name_that_is_no_file_name_is_refused(tmp_path: Path, name: Any) -> None:
+    with pytest.raises(ValueError, match="no name for a pin"):
+        Keeper(tmp_path).path_of(name)
+
+
+def test_every_nth_step_stays(tmp_path: Path) -> None:
+    keeper = Keeper(tmp_path / "store", Retention(every=4))
+    for step in range(1, 14):
+        save(tmp_path / "store", step)
+        with Store.open(tmp_path / "store", read_only=True) as store:
+            keeper.look(store)
+    assert list(keeper.kept()) == [4, 8, 12]
+    assert [step_in(path) for path in keeper.kept().values()] == [4, 8, 12]
+
+
+def test_a_time_ladder_thins_with_age() -> None:
+    rule = Retention(ladder=[("10s", 3), ("1m", 2)])
+    kept: list[tuple[int, float]] = []
+    for second in range(0, 300, 2):
+        if rule.wants(second, float(second), kept):
+            kept.append((second, float(second)))
+        gone = rule.superfluous(kept)
+        kept = [copy for copy in kept if copy[0] not in gone]
+        assert kept
+        assert len(kept) <= 5
+    assert [step for step, _ in kept] == [180, 240, 270, 280, 290]
+
+
+@pytest.mark.parametrize("options", [{"every": 0}, {"every": True}, {"ladder": [(0, 3)]}, {"ladder": [("1h", 0)]}])
+def test_numbers_that_would_keep_nothing_are_refused(options: Any) -> None:
+    with pytest.raises(ValueError, match="1 or more"):
+        Retention(**options)
+
+
+class Died(BaseException):
+    """The process is gone at this instant."""
+
+
+@pytest.mark.parametrize("call", ["replace", "unlink", "fsync", "open"])
+def test_whoever_is_killed_one_whole_checkpoint_is_there(
+    tmp_path: Path, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A best model was deleted before the next one was on the disk, then the process was killed: none was left."""
+    keeper = Keeper(tmp_path / "store", Retention(ladder=[(1e-9, 1)]))
+    save(tmp_path / "store", 1)
+    with Store.open(tmp_path / "store", read_only=True) as store:
+        pinned = keeper.pin(store, 1, "best")
+        keeper.look(store)
+    for instant in range(6):
+        save(tmp_path / "store", instant + 2)
+        with Store.open(tmp_path / "store", read_only=True) as store, monkeypatch.context() as patch:
+            real, count = getattr(os, call), iter(range(100))
+
+            def dies(
+                *arguments: Any, real: Any = real, count: Any = count, at: int = instant // 2, **named: Any
+            ) -> Any:
+                if next(count) == at:
+                    raise Died
+                return real(*arguments, **named)
+
+            patch.setattr(os, call, dies)
+            with suppress(Died):
+                keeper.pin(store, instant + 2, "best")
+                keeper.look(store)
+        assert step_in(pinned) >= 1
+        assert step_in(tmp_path / "store") == instant + 2
+        assert keeper.kept()
+        for path in keeper.kept().values():
+            step_in(path)
