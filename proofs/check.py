@@ -26,6 +26,7 @@ METHODS = {
     "z3 words": ("proofs.z3_tool", ("z3-solver",)),
     "z3 induction": ("proofs.protocol_tool", ("z3-solver",)),
     "search": ("proofs.protocol_tool", ("z3-solver",)),
+    "refinement": ("proofs.refinement_tool", ("z3-solver",)),
 }
 """Each method's module, which has `check(claims)` and yields one verdict a claim, and the packages that it needs."""
 

@@ -100,4 +100,17 @@ PROTOCOL = (
         twin="trusts the cache after a restart",
         twin_name="cache-trusted",
     ),
+    Claim(
+        name="programs-follow-the-protocol",
+        statement="The core's save and recovery programs do, step by step, only what the protocol allows; so random runs show.",
+        promises=("newest-survives", "never-wrong", "monotone", "no-reuse", "no-leak", "no-harm"),
+        method="refinement",
+        module="proofs.refinement",
+        bound="100 stores, 2 or 3 savers, 1 to 3 kept, 40,000 moves",
+        strength="tested",
+        trusts=("model",),
+        twin="releases its own slot though it published",
+        weakens="lastgood.core.save.tag_displaced",
+        twin_name="always_its_own",
+    ),
 )

@@ -26,8 +26,8 @@ REQUIRES = ("crosshair-tool", "z3-solver")
 ROOT = Path(__file__).resolve().parent.parent
 SECONDS_PER_CONDITION = 20.0
 """Processor time for one condition; the slowest takes a quarter of it."""
-GRACE_SECONDS = 30.0
-"""For starting up. No function has five slow conditions; a child that takes longer is ended."""
+SILENCE_SECONDS = 900.0
+"""A child that says nothing for so long is ended. Long before, it ends itself (see `crosshair_worker`)."""
 CONFIRMED = "info: Confirmed over all paths."
 
 
@@ -91,7 +91,7 @@ class Worker:
         child = self._child or self._start()
         assert child.stdin is not None
         assert child.stdout is not None
-        watch = threading.Timer(GRACE_SECONDS + 5 * job.seconds, child.kill)
+        watch = threading.Timer(SILENCE_SECONDS, child.kill)
         watch.start()
         try:
             child.stdin.write(json.dumps(vars(job)) + "\n")

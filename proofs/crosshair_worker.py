@@ -13,12 +13,17 @@ import inspect
 import io
 import json
 import re
+import signal
 import sys
 import time
 from collections.abc import Callable
 from typing import Any
 
 from .twins import find, in_place_of
+
+START_SECONDS, CONDITIONS = 10.0, 5
+"""Processor time for a job: to start up, and for so many slow conditions. The system ends a process that takes more,
+wherever it is, a solver's innermost loop included; a machine that is merely busy takes nothing away."""
 
 POST = re.compile(r"^\s*post(?:\[[^\]]*\])?:\s*(.*)$", re.MULTILINE)
 REFUTED = re.compile(r"error: false when calling (\w+\(.*?\))(?: \(which returns .*\))?$")
@@ -97,7 +102,9 @@ def main() -> None:
     sink.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     sys.stdout = sys.stderr
     for line in sys.stdin:
-        print(json.dumps(answer(json.loads(line))), file=sink)
+        job = json.loads(line)
+        signal.setitimer(signal.ITIMER_PROF, START_SECONDS + CONDITIONS * job["seconds"])
+        print(json.dumps(answer(job)), file=sink)
 
 
 if __name__ == "__main__":

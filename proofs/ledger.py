@@ -31,8 +31,8 @@ ASSUMPTIONS: dict[str, str] = {
     ),
     "model": (
         "`protocol*.py` describe what `core/save.py` and `core/recover.py` do. They were written beside each other, step "
-        "for step; that they agree is tested, not proved. More is allowed in the model: any number of kept cells, in any "
-        "order, and any page may be written back at any time."
+        "for step; that they agree is tested (`programs-follow-the-protocol`), not proved. More is allowed in the model: "
+        "any number of kept cells, in any order, and any page may be written back at any time."
     ),
     "medium": (
         "A persist that returns made the bytes durable. A record written back in part is recognised by its own digest. "
@@ -48,7 +48,8 @@ NOT_PROVED: tuple[tuple[str, str], ...] = (
     (
         "that the code is the protocol",
         "The protocol is proved for any number of concurrent saves; the programs in `core` are not. Contracts run them one "
-        "save alone, or one beside another; the explorer in `crashsim` searches every schedule of a few, within bounds.",
+        "save alone, or one beside another; random runs follow them step by step; the explorer in `crashsim` searches every "
+        "schedule of a few saves, within bounds.",
     ),
     (
         "that no ghost of a failed save comes back",
