@@ -55,11 +55,15 @@ class Saving:
         exception's `ticket`.
         """
         with Shield():
-            self._is_over = True
-            if self._flight is not None:
-                self._flight.seal()
-                self._flight = None
-            self._engine.tell_of_failures(self.ticket)
+            return self.finish_shielded()
+
+    def finish_shielded(self) -> Ticket:
+        """`finish` for a caller that holds a shield already."""
+        self._is_over = True
+        if self._flight is not None:
+            self._flight.seal()
+            self._flight = None
+        self._engine.tell_of_failures(self.ticket)
         return self.ticket
 
     def abandon(self, error: BaseException | None = None) -> None:

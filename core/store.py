@@ -185,7 +185,7 @@ class Store(Reader):
                 shield.up()
                 saving.abandon(error)
                 raise
-            return saving.finish()
+            return saving.finish_shielded()
 
     def begin(self, *, step: int, meta: bytes = b"", total_bytes: int | None = None) -> Saving:
         """Begin a save whose payload will be pushed, by this thread or another; see `save` for the arguments.
