@@ -193,7 +193,7 @@ class Checkpointer:
     def _leave(self) -> None:
         """Save a last time, see it durable within the grace, and end the process."""
         ticket = next((each for each in self._tracker.in_flight if each.step == self._step), None)
-        if ticket is None and self._tracker.durable_step != self._step:
+        if ticket is None and self._step not in (0, self._tracker.durable_step):
             try:
                 ticket = self._save(self._step)
             except SaveFailed as earlier:

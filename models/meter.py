@@ -58,7 +58,7 @@ class Meter:
         """The medians; None before a save has been measured."""
         if not self._durables:
             return None
-        iteration, durable, held = (int(median(each) * 1e6) for each in (self._idle, self._durables, self._costs))
+        iteration, durable, held = (round(median(each) * 1e6) for each in (self._idle, self._durables, self._costs))
         return Measured(max(1, iteration), durable, held)
 
     def arrived(self) -> None:

@@ -1,7 +1,7 @@
 """What a save adds to the training's time: lazy capture against the boundary copy, in one run.
 
 The same model is trained twice in one process, with a save now and then; forward and backward take longer than the copy.
-Each save is durable before the next one begins, so that staging memory is free and only the capture is compared.
+The medium is memory, and each save is durable before the next one begins, so that only the capture is compared.
 
     lazy_over_boundary       time that `step` took and that the update waited at the gate, lazy over boundary
     lazy_slowdown            how much longer an iteration took while it was copied behind it, over one without a save:
@@ -11,13 +11,13 @@ Each save is durable before the next one begins, so that staging memory is free 
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from statistics import median
 from typing import Any
 
 import torch
 
 from lastgood.core import engine
+from lastgood.core.memory import MemoryDirectory
 from lastgood.models import Checkpointer
 
 WIDTH = 1024
@@ -50,20 +50,20 @@ class Training:
             self.batch = torch.randn(len(self.batch) * 2, WIDTH)
 
 
-def measure_lazy(directory: Path, *, quick: bool) -> dict[str, Any]:
-    """The figures of this page; `directory` is an empty one on the medium to use."""
+def measure_lazy(*, quick: bool) -> dict[str, Any]:
+    """The figures of this page."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     arenas = count_arenas()
     try:
-        training = Training(32 * 2**20 if quick else 256 * 2**20)
+        training = Training(128 * 2**20)
         training.iterate()
-        boundary = measure_capture(training, directory / "boundary", "boundary", saves=3)
+        boundary = measure_capture(training, "boundary", saves=3)
         training.last_longer_than(4 * boundary["held"])
-        saves = 5 if quick else 9
-        boundary = measure_capture(training, directory / "boundary-again", "boundary", saves=saves)
+        saves = 5 if quick else 15
+        boundary = measure_capture(training, "boundary", saves=saves)
         before = len(arenas)
-        lazy = measure_capture(training, directory / "lazy", "lazy", saves=saves)
+        lazy = measure_capture(training, "lazy", saves=saves)
         return {
             "lazy_over_boundary": lazy["held"] / boundary["held"],
             "lazy_slowdown": lazy["iteration"] / lazy["idle_iteration"],
@@ -77,11 +77,12 @@ def measure_lazy(directory: Path, *, quick: bool) -> dict[str, Any]:
         engine.Arena = arenas.original  # type: ignore[misc]
 
 
-def measure_capture(training: Training, path: Path, capture: str, *, saves: int) -> dict[str, float]:
+def measure_capture(training: Training, capture: str, *, saves: int) -> dict[str, float]:
     """Medians over saves: time held, the iteration after a save, the iteration without one."""
     held, iterations, idle = [], [], []
+    directory: Any = MemoryDirectory()
     state = {"model": training.model, "optimizer": training.optimizer}
-    with Checkpointer(path, state, every=1_000_000_000, capture=capture, in_flight=1, keep=1) as checkpointer:
+    with Checkpointer(directory, state, every=1_000_000_000, capture=capture, in_flight=1, keep=1) as checkpointer:
         for number in range(saves + 1):
             began = time.perf_counter()
             training.iterate()

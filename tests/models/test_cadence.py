@@ -1,0 +1,201 @@
+"""When a save is due: as often as asked for, or as the budget affords, measured and explained."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+import lastgood.models as lm
+from lastgood.core.memory import MemoryDirectory
+from lastgood.models import intervals
+from lastgood.models.budget import OverheadBudget, WithFailures
+from lastgood.models.cadence import EverySeconds, as_cadence, seconds_of
+
+times = st.integers(1, 10**12)
+
+
+@given(iteration=times, durable=times, held=times, budget=st.integers(100, 10**6))
+def test_the_interval_drains_affords_and_is_the_smallest(iteration: int, durable: int, held: int, budget: int) -> None:
+    interval = intervals.interval_steps(iteration, durable, held, budget)
+    assert interval >= 1
+    assert intervals.overhead_ppm(held, interval, iteration) <= budget, "V1 within"
+    assert interval * iteration + held >= durable, "V2 drained"
+    if interval > 1:
+        smaller = interval - 1
+        within = held * intervals.MILLION <= budget * smaller * iteration
+        assert not (within and smaller * iteration + held >= durable), "V3 least"
+
+
+def test_the_published_example() -> None:
+    """A save that costs one iteration, at a budget of 5 %, is worth making every 20 iterations."""
+    assert intervals.interval_steps(100, 100, 100, 50_000) == 20
+    assert intervals.held_back(80, 100, 10) == 0
+    assert intervals.held_back(120, 100, 10) == 30
+    assert intervals.young_daly_us(2, 100) == 20
+    assert intervals.lost_work_us(10, 100, 300) == 800
+
+
+def test_rounded_down_the_budget_would_be_exceeded() -> None:
+    draw, exceeded = random.Random(1), 0
+    for _ in range(3000):
+        iteration, held = draw.randrange(1000, 10**6), draw.randrange(1000, 10**6)
+        budget = draw.choice((20_000, 35_000, 50_000, 100_000))
+        interval = intervals.interval_steps(iteration, held, held, budget)
+        assert intervals.overhead_ppm(held, interval, iteration) <= budget
+        exceeded += interval > 1 and intervals.overhead_ppm(held, interval - 1, iteration) > budget
+    assert exceeded > 1000
+
+
+class World:
+    """A training whose iterations and saves take as long as they are told, on a clock of its own."""
+
+    def __init__(self, iteration: float, held: float, durable: float, slower: float = 0.0) -> None:
+        self.iteration, self.held, self.durable, self.slower = iteration, held, durable, slower
+        self.now, self.flying, self.step, self.saves = 0.0, [], 0, []
+        self.paid = 0.0
+
+    def clock(self) -> float:
+        return self.now
+
+    def run(self, cadence: Any, steps: int) -> list[int]:
+        """The steps at which it saved."""
+        saved = []
+        for _ in range(steps):
+            extra = self.slower if self.flying else 0.0
+            self.now += self.iteration + extra
+            self.paid += extra
+            self.step += 1
+            cadence.arrived(self.step)
+            for began, step in [each for each in self.flying if self.now - each[0] >= self.durable]:
+                self.flying.remove((began, step))
+                cadence.ended(step, True)
+            if cadence.due(self.step):
+                began = self.now
+                self.now += self.held
+                self.paid += self.held
+                cadence.saved(self.step, self.held)
+                self.flying.append((began, self.step))
+                saved.append(self.step)
+            cadence.resumed(self.step)
+        return saved
+
+
+REGIMES = [
+    {"iteration": 0.1, "held": 0.05, "durable": 0.3},
+    {"iteration": 0.1, "held": 0.001, "durable": 0.95},
+    {"iteration": 0.02, "held": 0.3, "durable": 0.4},
+    {"iteration": 1.0, "held": 0.2, "durable": 0.5},
+    {"iteration": 0.1, "held": 0.02, "durable": 0.35, "slower": 0.01},
+]
+
+
+@pytest.mark.parametrize("regime", REGIMES, ids=str)
+@pytest.mark.parametrize("overhead", [0.02, 0.035, 0.05, 0.1])
+def test_what_it_costs_stays_within_the_budget(regime: dict[str, float], overhead: float) -> None:
+    """And the interval is that of the formula on the true times, give or take the step at which an end is noticed."""
+    world = World(**regime)
+    cadence = OverheadBudget(overhead, clock=world.clock)
+    world.run(cadence, 400)
+    world.paid, before = 0.0, world.now
+    saved = world.run(cadence, 4000)
+    in_flight = -(-(regime["durable"] - regime["held"]) // (regime["iteration"] + regime.get("slower", 0)))
+    cost = regime["held"] + in_flight * regime.get("slower", 0)
+    assert world.paid - cost <= overhead * 1.001 * (world.now - before - world.paid), "the window begins with a save"
+    exact = intervals.interval_steps(
+        int(regime["iteration"] * 1e6), int(regime["durable"] * 1e6), int(cost * 1e6), int(overhead * 1e6)
+    )
+    assert abs((cadence.interval_steps or 0) - exact) <= 1
+    assert len(saved) > 4000 / (exact + 2) - 2
+
+
+def test_it_adapts_when_conditions_change() -> None:
+    """Interference makes saves dearer: the interval grows until they are affordable, and shrinks when it is over."""
+    world = World(iteration=0.1, held=0.05, durable=0.2)
+    cadence = OverheadBudget(0.05, clock=world.clock)
+    world.run(cadence, 300)
+    calm = cadence.interval_steps
+    assert calm == 10
+    world.held = 0.2
+    world.run(cadence, 600)
+    assert cadence.interval_steps == 40
+    world.paid, before = 0.0, world.now
+    world.run(cadence, 2000)
+    assert world.paid / (world.now - before - world.paid) <= 0.05
+    world.held = 0.05
+    world.run(cadence, 2000)
+    assert cadence.interval_steps == calm
+
+
+def test_an_iteration_without_a_save_in_flight_is_measured_now_and_then() -> None:
+    """Saves that are always in flight would hide that iterations themselves have changed."""
+    world = World(iteration=0.1, held=0.0001, durable=0.35)
+    cadence = OverheadBudget(0.5, clock=world.clock)
+    world.run(cadence, 300)
+    world.iteration = 0.2
+    world.run(cadence, 3000)
+    assert cadence.measured is not None
+    assert cadence.measured.iteration_us == pytest.approx(200_000, rel=0.01)
+
+
+def test_what_was_learned_is_saved_and_a_resumed_run_need_not_profile(monkeypatch: pytest.MonkeyPatch) -> None:
+    directory, state = MemoryDirectory(), {"w": torch.zeros(4)}
+    with lm.Checkpointer(directory, state, overhead=0.5) as ckpt:
+        step = 0
+        while ckpt.statistics().published < 3:
+            step += 1
+            ckpt.step(step)
+        assert "an iteration takes" in ckpt.cadence.explain()
+    with lm.Checkpointer(directory, state, overhead=0.5) as again:
+        assert "still measuring" in again.cadence.explain()
+        start = again.restore()
+        assert "an iteration takes" in again.cadence.explain()
+        assert start > 0
+
+
+def test_the_explanation_has_the_numbers_and_what_a_failure_costs() -> None:
+    world = World(iteration=0.1, held=0.05, durable=0.3)
+    cadence = WithFailures(OverheadBudget(0.05, clock=world.clock), 3600, world.clock)
+    assert "not measured yet" in cadence.explain()
+    world.run(cadence, 200)
+    text = cadence.explain()
+    for phrase in (
+        "every 10 steps",
+        "100.000 ms",
+        "50.000 ms",
+        "5 %",
+        "every 3600 s",
+        "0.85 s of work",
+        "Young and Daly",
+    ):
+        assert phrase in text, (phrase, text)
+    assert "18.9" in text or "19 s" in text or "19.0" in text, "sqrt(2 · 0.05 s · 3600 s)"
+
+
+def test_times_in_words() -> None:
+    assert [seconds_of(text) for text in ("30s", "500ms", "5min", "1h", "1.5 s")] == [30, 0.5, 300, 3600, 1.5]
+    clock = iter([0.0, 29.0, 30.5, 30.5, 31.0, 60.6])
+    cadence = EverySeconds(30, lambda: next(clock))
+    assert [cadence.due(1), cadence.due(2)] == [False, True]
+    cadence.saved(2, 0.0)
+    assert [cadence.due(3), cadence.due(4)] == [False, True]
+    assert "30 s" in cadence.explain()
+    assert "7 steps" in as_cadence(7).explain()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"every": "soon"}, {"every": "0s"}, {"every": -1}, {"overhead": 0.0}, {"overhead": 2}, {"overhead": True},
+        {"every": 5, "overhead": 0.1}, {"every": 5, "mean_seconds_between_failures": 0},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_mistakes_are_told_in_one_line(options: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="give") as problem:
+        lm.Checkpointer("x", {"w": 1}, **options)
+    assert "\n" not in str(problem.value)
