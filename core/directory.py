@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import stat
 from typing import Protocol
 
 import numpy as np
@@ -81,12 +82,16 @@ class Directory:
             raise NotAStore(f"{self.path} is a file; a store is a directory: give another path")
 
     def exists(self) -> bool:
-        """Whether anything is at the path."""
-        return os.path.lexists(self.path)
+        """Whether anything is at the path. Raises OSError when that cannot be told: it must not look like a fresh start."""
+        try:
+            os.lstat(self.path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
 
     def is_directory(self) -> bool:
-        """Whether what is at the path is a directory."""
-        return os.path.isdir(self.path)
+        """Whether what is at the path is a directory. Raises OSError when that cannot be told."""
+        return stat.S_ISDIR(os.stat(self.path).st_mode)
 
     def lock(self) -> Lock:
         """Become the one writer. Raises StoreInUse, naming the holder."""

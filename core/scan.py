@@ -95,9 +95,16 @@ class Scan:
         return self.tags.tobytes(), tuple(sorted(self.reasons))
 
     def is_whole(self, slot: int) -> bool:
-        """Read and verify the payload of one slot; the reason is in `passed_over` when it is not whole."""
+        """Read and verify the payload of one slot; the reason is in `passed_over` when it is not whole.
+
+        Raises StoreError when it cannot be read, as against read and found wrong: it is not yet lost.
+        """
         record = self.records[slot]
-        return record is not None and self._verified(record, None) is not None
+        unreadable = len(self.unreadable)
+        whole = record is not None and self._verified(record, None) is not None
+        if len(self.unreadable) > unreadable:
+            raise StoreError(cannot_give_up(self.unreadable[-1]))
+        return whole
 
     def has_whole(self) -> bool:
         """Whether the settled survey found a whole checkpoint."""
@@ -154,3 +161,8 @@ class Scan:
         self.verdict[slot] = REJECTED
         self.reasons[slot] = reason
         self.passed_over.append(f"{slot_name(slot)}: {reason}")
+
+
+def cannot_give_up(reason: str) -> str:
+    """One line for a checkpoint that a writer would empty although it is perhaps only out of reach."""
+    return f"{reason}: repair the device, or open read-only; a save would give that checkpoint up"
