@@ -68,7 +68,7 @@ def peek(path: str | os.PathLike[str], step: int | None = None) -> Peek:
 
     Raises NoStore, NothingUsable, NotAState, FormatTooNew or OSError, as `load` does.
     """
-    if os.path.isfile(path):
+    if isinstance(path, str | os.PathLike) and os.path.isfile(path):
         from .peek_files import peek_file  # needs torch, as these files do
 
         return peek_file(os.fspath(path))

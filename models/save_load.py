@@ -45,7 +45,7 @@ def load(path: str | os.PathLike[str], step: int | None = None, *, lazy: bool = 
     that step: the message lists those there are), NothingUsable when what was saved is damaged, NotAState when something
     else than a state was saved.
     """
-    if os.path.isfile(path):
+    if isinstance(path, str | os.PathLike) and os.path.isfile(path):
         found = read_file(os.fspath(path), lazy=lazy)
         if step is not None and step != found.step:
             raise StoreError(f"{os.fspath(path)} is of step {found.step}, not {step}")
