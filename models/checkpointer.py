@@ -27,7 +27,6 @@ import logging
 import os
 import time
 from collections.abc import MutableMapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from lastgood.core import NoStore, SaveFailed, Store, StoreClosed, StoreError, Ticket
@@ -43,6 +42,7 @@ from .entries import Plain, entries_of
 from .preemption import Preempted, Preemption
 from .progress import Progress, Tracker
 from .restoring import listed, only_these, plan, restore
+from .retention import Keeping, Retention
 from .rng import capture_streams
 from .room import make_room, open_existing, open_or_create, warn_of_other_sizes
 from .save_load import META
@@ -50,7 +50,7 @@ from .save_load import META
 logger = logging.getLogger("lastgood")
 
 
-class Checkpointer:
+class Checkpointer(Keeping):
     """Saves and restores the named parts of one training job. Use it from the training's thread."""
 
     def __init__(
@@ -63,6 +63,7 @@ class Checkpointer:
         mean_seconds_between_failures: float | None = None,
         capture: str | Capture = "boundary",
         sigterm_grace: float | str | None = None,
+        retention: Retention | None = None,
         in_flight: int = 4,
         keep: int = 2,
         rng: bool = True,
@@ -74,9 +75,9 @@ class Checkpointer:
         `every` is a number of steps (10 when nothing is said), a time like "30s", or a cadence; `overhead=0.03` instead
         saves as often as costs at most 3 % of the time. With `mean_seconds_between_failures`, `cadence.explain()` also
         says what a failure costs. `capture` is "boundary", "lazy" or "auto". `sigterm_grace="25s"` makes SIGTERM save a
-        last time. `in_flight` and `keep` are the store's; a store that exists keeps its own. `rng=False` leaves the
-        global random streams alone. `new_run=True` starts over in a store that holds another run's checkpoints. Further
-        options (`device`, `writers`, `overload`, `chunk_bytes`, …) are the store's.
+        last time. `retention` copies some out of the slots to stay. `in_flight` and `keep` are the store's; a store
+        that exists keeps its own. `rng=False` leaves the global random streams alone. `new_run=True` starts over in a
+        store that holds another run's checkpoints. Further options (`device`, `overload`, …) are the store's.
         """
         refuse_several_processes()
         if not isinstance(state, MutableMapping) or not all(isinstance(name, str) and name for name in state):
@@ -98,6 +99,7 @@ class Checkpointer:
         self._step = 0
         self._preemption = Preemption(sigterm_grace)
         self._preemption.listen()
+        self._retention = retention
         self.capture.bind(self._entries)
 
     # --- restoring ---------------------------------------------------------------------------------------------------
@@ -174,6 +176,7 @@ class Checkpointer:
             if self._tracker.has_news():
                 for ended_step, durable in self._tracker.take_ended():
                     self.cadence.ended(ended_step, durable)
+                self.keep_due(self._store)
             if self.cadence.due(step):
                 return self._save(step)
             if self._tracker.has_news():
@@ -283,13 +286,12 @@ class Checkpointer:
         except SaveFailed:
             self._tracker.tell_of_failures(None)  # K3: the store tells again of what a step has told already
         self._tracker.look()
+        self.keep_due(None)
 
     def __enter__(self) -> Checkpointer:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exception: object) -> None:
         self.close()
 
     def _check_open(self) -> None:

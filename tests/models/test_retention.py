@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import lastgood.models as lm
-from lastgood.core import NoStore, Store
+from lastgood.core import NoStore, Store, StoreError
 from lastgood.models.retention import Keeper, Retention
 
 
@@ -118,3 +118,31 @@ def test_whoever_is_killed_one_whole_checkpoint_is_there(
         assert keeper.kept()
         for path in keeper.kept().values():
             step_in(path)
+
+
+def test_a_checkpointer_pins_and_keeps(tmp_path: Path) -> None:
+    state = {"w": torch.zeros(1000), "step": 0}
+    rule = Retention(every=5)
+    with lm.Checkpointer(tmp_path / "store", state, every=1, retention=rule, rng=False) as ckpt:
+        for step in range(1, 13):
+            state["w"].fill_(float(step))
+            state["step"] = step
+            ticket = ckpt.step(step)
+            if step == 7:
+                best = ckpt.pin(7, "best")
+            elif ticket is not None and step % 5 == 0:
+                ticket.wait()
+        with pytest.raises(NoStore, match="no checkpoint of step 1 "):
+            ckpt.pin(1, "first")
+    assert step_in(best) == 7
+    assert list(ckpt.keeper.kept()) == [5, 10]
+    assert [step_in(path) for path in ckpt.keeper.kept().values()] == [5, 10]
+
+
+def test_pins_need_files() -> None:
+    from lastgood.core.memory import MemoryDirectory
+
+    with lm.Checkpointer(MemoryDirectory(), {"a": 1}, every=1) as ckpt:
+        ckpt.save(1)
+        with pytest.raises(StoreError, match="a directory of files"):
+            ckpt.pin(1, "best")
