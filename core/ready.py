@@ -14,7 +14,7 @@ from .errors import NothingUsable, StoreError
 from .reading import rewrite_payload
 from .recover import make_ready
 from .rules import BROKEN, DONE, MARK_ABSENT, MARK_DURABLE
-from .scan import Scan
+from .scan import Scan, cannot_give_up
 
 
 def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool) -> None:
@@ -23,9 +23,7 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool) -> None:
     if marked and not scan.has_whole():
         raise NothingUsable(nothing_usable_message(scan.passed_over))
     if scan.unreadable:
-        raise StoreError(
-            f"{scan.unreadable[0]}: repair the device, or open read-only; a save would give that checkpoint up"
-        )
+        raise StoreError(cannot_give_up(scan.unreadable[0]))
     layout = engine.layout
     mine = new_mine()
     verdict = scan.verdict.copy()  # a failed attempt must not change what the scan knows
