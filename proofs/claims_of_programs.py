@@ -73,7 +73,7 @@ RECOVERY = (
     ),
     contract(
         "make-ready-persists-before-freeing",
-        "`make_ready` frees no slot until what it keeps was persisted anew and what it rejects was emptied, or frees none.",
+        "`make_ready` frees no slot until what it keeps was persisted anew and all else was emptied for good, or frees none.",
         "newest-survives no-reuse",
         "2 slots, 1 or 2 kept, any device step broken",
         "trusts the cache: no persist of what it keeps",

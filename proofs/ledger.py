@@ -52,12 +52,6 @@ NOT_PROVED: tuple[tuple[str, str], ...] = (
         "schedule of a few saves, within bounds.",
     ),
     (
-        "that no ghost of a failed save comes back",
-        "The protocol writes and persists empty records again during recovery; `core/recover.py` does not yet. A save that "
-        "failed, a kill while its slot was being emptied, and a power loss later can bring it back in the place of a newer "
-        "one. `tests/proofs/test_ghosts.py` shows it, and says when this line is to go.",
-    ),
-    (
         "that the newest `keep` checkpoints are kept",
         "The protocol is proved for the newest one. Kept cells are there, in any number, but only that nobody uses their "
         "slots is proved of them; which tags they hold under races is left to contracts on one save and to the explorer.",

@@ -121,7 +121,7 @@ def usable_tags(sequences: tuple[int, int], verdicts: tuple[int, int]) -> list[i
 def make_ready_persists_before_freeing(
     sequences: tuple[int, int], verdicts: tuple[int, int], keep: int, broken: int
 ) -> tuple[int, list[tuple[int, int]]]:
-    """`make_ready` frees no slot until what it keeps was persisted anew and what it rejects was emptied, or frees none.
+    """`make_ready` frees no slot until what it keeps was persisted anew and all else was emptied for good, or frees none.
 
     pre: 0 < sequences[0] and 0 < sequences[1] and sequences[0] != sequences[1]
     pre: all(recover.EMPTY <= verdict <= recover.REJECTED for verdict in verdicts)
@@ -136,6 +136,6 @@ def make_ready_persists_before_freeing(
 def persisted(ready: tuple[int, list[tuple[int, int]]], verdicts: tuple[int, int], slot: int) -> bool:
     """Whether this slot is one that may stand beside a free one: kept and persisted, emptied, or free itself."""
     free, taken = ready
-    if verdicts[slot] == recover.REJECTED:
+    if verdicts[slot] in (recover.REJECTED, recover.EMPTY):
         return (steps.PERSIST_EMPTY_RECORD, slot) in taken
     return free // 2**slot % 2 == 1 or (steps.PERSIST_RECORD, slot) in taken

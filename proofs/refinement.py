@@ -21,8 +21,8 @@ from .protocol import State
 from .protocol_search import Arena, freeze, thaw
 from .protocol_steps import STEPS
 
-GAP = frozenset({"ghosts-left"})
-"""Where the core recovers less carefully than the protocol that is proved; see `NOT_PROVED` in the ledger."""
+REMADE = [steps.REWRITE_RECORD, steps.PERSIST_RECORD], [steps.WRITE_EMPTY_RECORD, steps.PERSIST_EMPTY_RECORD]
+"""What recovery must do with the record of a slot that it keeps, and of one that is empty."""
 NEVER_FAILS = (steps.STEP, steps.ACQUIRED, steps.ACKNOWLEDGE, steps.WAIT)
 TAKES = {action.name: action.take for action in STEPS}
 
@@ -83,7 +83,7 @@ class Run:
         self.chance = random.Random(seed)
         self.keep, self.savers, self.slots = keep, savers, in_flight + keep
         self.words = rules.words_for(self.slots)
-        self.model = Model(Arena(self.slots, savers, 2**40, GAP))
+        self.model = Model(Arena(self.slots, savers, 2**40))
         self.shared = cells.new_cells()
         self.shared[cells.FREE] = 2**self.slots - 1
         self.working: list[Saver | None] = [None] * savers
@@ -103,7 +103,7 @@ class Run:
         """The cache does something of its own accord, if it can."""
         name = self.chance.choice(["write_back_record", "tear_record", "write_back_payload", "tear_payload"])
         slot = self.chance.randrange(self.slots)
-        guard, _ = TAKES[name](self.model.arena.logic, self.model.state, GAP, slot)
+        guard, _ = TAKES[name](self.model.arena.logic, self.model.state, self.model.arena.wrong, slot)
         if guard:
             self.model.take(name, slot)
 
@@ -239,17 +239,21 @@ class Run:
             mine[cells.STATUS] = rules.DONE
         newest = int(mine[cells.MY_TAG])
         self.shared[:] = 0
+        self.shared[cells.MARKED] = rules.MARK_DURABLE if state.acknowledged else rules.MARK_ABSENT
         done: dict[int, list[int]] = {slot: [] for slot in range(self.slots)}
         asked = 0
         for step in recover.make_ready(self.shared, mine, tags, verdict, self.slots, self.keep, 0):
             asked += step != steps.STEP
             if asked == fails_at and step != steps.STEP:
                 mine[cells.STATUS] = rules.BROKEN
-            elif step != steps.STEP:
+            elif step in REMADE[0] + REMADE[1]:
                 done[int(mine[cells.MY_SLOT])].append(step)
         kept = [slot for slot in range(self.slots) if verdict[slot] == recover.KEPT_RECORD]
-        if any(done[slot] != [steps.REWRITE_RECORD, steps.PERSIST_RECORD] for slot in kept):
+        empty = [slot for slot in range(self.slots) if tags[slot] == rules.NO_TAG]
+        if any(done[slot] != REMADE[0] for slot in kept):
             raise Departure(f"recovery kept {kept}, and wrote {done}")
+        if mine[cells.STATUS] == rules.DONE and any(done[slot] != REMADE[1] for slot in empty):
+            raise Departure(f"recovery found {empty} empty, and wrote {done}")
         if newest == rules.NO_TAG:
             self.model.take("survey_nothing")
         else:

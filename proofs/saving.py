@@ -81,6 +81,7 @@ def run_beside_rival(older: int, newer: int, broken: int, moment: int) -> tuple[
     shared[cells.KEPT] = rules.tag_of(older, 1)
     shared[cells.SEQUENCE] = newer
     shared[cells.FREE] = 12
+    shared[cells.MARKED] = rules.MARK_DURABLE
     asked = 0
     for count, step in enumerate(save.save(shared, mine, 1, 2, 0)):
         if step in DEVICE_STEPS:

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-import pytest
-
 from lastgood.core import cells, recover, rules, save, steps
 
 SLOTS = 2
@@ -76,7 +74,6 @@ def save_once(disk: Disk, shared: Any, *, fails_at: int = -1, killed_at: int = -
     return acknowledged
 
 
-@pytest.mark.xfail(strict=True, reason="recovery leaves empty records unpersisted; see NOT_PROVED in proofs/ledger.py")
 def test_the_ghost_of_a_failed_save_does_not_come_back() -> None:
     disk = Disk()
     shared = open_store(disk)

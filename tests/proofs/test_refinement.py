@@ -5,11 +5,12 @@ from __future__ import annotations
 import inspect
 import types
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from lastgood.core import save
+from lastgood.core import recover, save, steps
 from proofs import refinement, weakened
 from proofs.protocol_steps import STEPS
 from proofs.twins import in_place_of
@@ -23,6 +24,14 @@ def rewritten(old: str, new: str) -> Any:
     module.__package__ = save.__package__
     exec(compile(source.replace(old, new), "rewritten_save", "exec"), vars(module))
     return module.save
+
+
+MAKE_READY = recover.make_ready
+
+
+def leaves_ghosts(*arguments: Any) -> Iterator[int]:
+    """Recovery as it was once: it believed an empty record in the cache."""
+    return (step for step in MAKE_READY(*arguments) if step != steps.PERSIST_EMPTY_RECORD)
 
 
 PERSISTS_NO_PAYLOAD = ("            yield PERSIST_PAYLOAD\n", "            pass\n")
@@ -44,6 +53,7 @@ DEPARTURES = {
     "sees late": ("lastgood.core.save.save", rewritten(*SEES_LATE)),
     "acknowledges early": ("lastgood.core.save.save", rewritten(*ACKNOWLEDGES_EARLY)),
     "trusts the cache": ("lastgood.core.recover.make_ready", weakened.make_ready_unpersisted),
+    "leaves ghosts": ("lastgood.core.recover.make_ready", leaves_ghosts),
     "recovers the last": ("lastgood.core.recover.newer_candidate", weakened.last_one_wins),
     "counts from nothing": ("lastgood.core.recover.next_sequence", weakened.forgets_records),
 }
