@@ -5,6 +5,7 @@ from __future__ import annotations
 import faulthandler
 import hashlib
 import os
+import signal
 import sys
 from collections.abc import Generator, Sequence
 from importlib.machinery import ModuleSpec
@@ -61,6 +62,9 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile(PROFILE)
     sys.meta_path.insert(0, OneNamePerModule())
     use_numba_cache_of_this_source()
+    # A shell starts what it runs in the background with interrupts ignored, and every child inherits that: the tests
+    # that send one would wait for ever.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     config.stash[STDERR] = os.dup(2)  # the real one: while a test runs, pytest has another in its place
 
 
