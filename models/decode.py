@@ -86,6 +86,7 @@ class Builder:
         self._regions = regions
         self._lengths = lengths_in(skeleton)
         self._rows: list[Any] = skeleton["tensors"]
+        self._shared = regions_of_several(self._rows)
         self._storages: dict[int, torch.Tensor] = {}
         self._tensors: dict[int, torch.Tensor] = {}
         self._by_tag: dict[str, Callable[[list[Node]], Any]] = {
@@ -219,6 +220,8 @@ class Builder:
 
     def _build_tensor(self, row: list[Any]) -> torch.Tensor:
         """A tensor over its region's storage, after its reach was held against the region's length."""
+        if len(row) == 3 and type(row[2]) is int and row[2] not in self._storages:
+            return self._build_whole(*row)
         name, shape, region, *rest = row
         offset, strides, flags = rest or (0, None, 0)
         dtype = known_dtype(name)
@@ -235,6 +238,34 @@ class Builder:
         tensor = torch.empty(0, dtype=dtype, device="cpu")
         tensor.set_(storage.untyped_storage(), offset if elements else 0, shape, strides)
         return flagged(tensor, count(flags)) if flags else tensor
+
+    def _build_whole(self, name: str, shape: list[int], region: int) -> torch.Tensor:
+        """A row-major tensor that is the first user of its region, in memory of its own when it is all of it."""
+        dtype = known_dtype(name)
+        elements = 1
+        for length in shape:
+            elements *= count(length)
+        held, needed = self._lengths[self._known(region)], elements * dtype.itemsize
+        if needed > held:
+            raise NotAState(f"not a whole state: a tensor of {shape} reaches outside its {held} bytes")
+        if needed == held:
+            tensor = torch.empty(shape, dtype=dtype)
+            if self._regions.copy_to(region, tensor.data_ptr()):
+                if region in self._shared:
+                    whole = torch.empty(0, dtype=torch.uint8)
+                    self._storages[region] = whole.set_(tensor.untyped_storage(), 0, (held,), (1,))
+                return tensor
+        tensor = torch.empty(0, dtype=dtype)
+        return tensor.set_(self._storage(region).untyped_storage(), 0, shape, contiguous_strides(shape))
+
+
+def regions_of_several(rows: list[Any]) -> set[Any]:
+    """The regions that more than one tensor lies in."""
+    seen: set[Any] = set()
+    several: set[Any] = set()
+    for row in rows:
+        several.add(row[2]) if row[2] in seen else seen.add(row[2])
+    return several
 
 
 def contiguous_strides(shape: list[int]) -> list[int]:

@@ -39,6 +39,9 @@ class Regions(Protocol):
     def owned(self, index: int) -> numpy.ndarray:
         """The bytes as memory for a restored array."""
 
+    def copy_to(self, index: int, address: int) -> bool:
+        """Copy the bytes to a place; False when they are in memory of their own already, so that nothing was done."""
+
 
 def starts_of(lengths: Sequence[int], header: tags.Header) -> list[int]:
     """Where each region begins. Raises NotAState unless they end where the payload does (F1)."""
@@ -60,8 +63,14 @@ class InMemory:
 
     def __init__(self, payload: numpy.ndarray, lengths: Sequence[int], starts: Sequence[int]) -> None:
         self._bytes = payload
+        self._address = payload.ctypes.data
         self._lengths = lengths
         self._starts = starts
+
+    def copy_to(self, index: int, address: int) -> bool:
+        """See Regions."""
+        ctypes.memmove(address, self._address + self._starts[index], self._lengths[index])
+        return True
 
     def view(self, index: int) -> numpy.ndarray:
         """See Regions."""
@@ -78,6 +87,10 @@ class InMemory:
 
 class Mapped(InMemory):
     """The regions of a payload in a private mapping: nothing is read before it is touched (G3)."""
+
+    def copy_to(self, index: int, address: int) -> bool:
+        """See Regions."""
+        return False
 
     def storage(self, index: int) -> torch.Tensor:
         """See Regions."""
@@ -109,6 +122,17 @@ class Streamed:
         self._end_run(run, starts[-1])
         self._first_bytes = [first for first, _, _ in self._targets]
         self._run_starts = [first for first, _ in self._small]
+        self._run_addresses = [memory.ctypes.data - first for first, memory in self._small]
+
+    def copy_to(self, index: int, address: int) -> bool:
+        """See Regions."""
+        length, start = self._lengths[index], self._starts[index]
+        if length >= OWN_FROM_BYTES:
+            return False
+        if length:
+            run = bisect_right(self._run_starts, start) - 1
+            ctypes.memmove(address, self._run_addresses[run] + start, length)
+        return True
 
     def _end_run(self, start: int, stop: int) -> None:
         if start < stop:

@@ -17,7 +17,8 @@ from typing import Any
 from lastgood.core import Record, Store, StoreError
 
 from .capture import BoundaryCopy
-from .encode import encode
+from .collector import without_collecting
+from .encode import Encoded, encode
 from .exports import META, read_file, refuse_lazy_on_a_store
 from .reading import read_state
 from .room import make_room, open_or_create
@@ -30,7 +31,11 @@ def save(path: str | os.PathLike[str], state: Any, step: int = 0, *, keep: int =
 
     An existing store keeps its sizes and its run. Raises NotPlainData, naming the key path, before anything is written.
     """
-    snapshot = encode(state)
+    with without_collecting():
+        return _save(path, encode(state), step, keep)
+
+
+def _save(path: str | os.PathLike[str], snapshot: Encoded, step: int, keep: int) -> Record:
     with open_or_create(path, total_bytes=snapshot.total_bytes, in_flight=1, keep=keep) as store:
         store.continue_run()
         make_room(store, snapshot.total_bytes)

@@ -44,6 +44,7 @@ DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in DTYPE_N
 
 COMPUTED = frozenset(dtype for name, dtype in DTYPES.items() if name not in BARE)
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
+FREED = "the tensor's storage has been freed or resized; gather or materialise it before saving"
 INTEGER_OF_BYTES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
@@ -90,15 +91,18 @@ class Extent(NamedTuple):
     stop: int
     shape: tuple[int, ...]
     filled: bool
+    contiguous: bool
     storage: tuple[int, int]
     """Where the storage lies and how long it is: the same for two tensors that share it."""
 
 
 def extent_of(tensor: torch.Tensor) -> Extent:
     """The extent of a tensor, checked against its storage."""
-    shape, size = tuple(tensor.shape), tensor.itemsize
+    shape: tuple[int, ...] = tensor.shape
+    size = tensor.itemsize
     start = tensor.storage_offset() * size
-    if tensor.is_contiguous():
+    contiguous = tensor.is_contiguous()
+    if contiguous:
         elements, filled = tensor.numel(), True
     else:
         strides = tensor.stride()
@@ -116,8 +120,8 @@ def extent_of(tensor: torch.Tensor) -> Extent:
     storage = tensor.untyped_storage()
     length = storage.nbytes()
     if elements and stop > length:
-        raise Refused("the tensor's storage has been freed or resized; gather or materialise it before saving")
-    return Extent(start, stop, shape, filled, (storage.data_ptr(), length))
+        raise Refused(FREED)
+    return Extent(start, stop, shape, filled, contiguous, (storage.data_ptr(), length))
 
 
 class TensorTable:
@@ -136,19 +140,35 @@ class TensorTable:
         row = self._rows_by_id.get(id(tensor))
         if row is not None:
             return row
-        refuse_unfit(tensor)
-        plain = tensor.detach()
-        if plain.is_conj() or plain.is_neg():
-            plain = plain.resolve_conj().resolve_neg()
-        extent = extent_of(plain)
+        if (  # nothing needs a closer look; very many tensors are asked, so in few and cheap questions
+            type(tensor) is torch.Tensor
+            and tensor.is_cpu
+            and tensor.dtype in NAMES
+            and tensor.is_contiguous()
+            and not tensor.is_conj()
+            and not tensor.is_neg()
+        ):
+            plain = tensor.detach()
+            storage = plain.untyped_storage()
+            start, length = plain.storage_offset() * plain.itemsize, storage.nbytes()
+            extent = Extent(start, start + plain.nbytes, plain.shape, True, True, (storage.data_ptr(), length))
+            if extent.stop > length and plain.nbytes:
+                raise Refused(FREED)
+            flags = REQUIRES_GRAD if tensor.requires_grad else 0
+        else:
+            refuse_unfit(tensor)
+            plain = tensor.detach()
+            if plain.is_conj() or plain.is_neg():
+                plain = plain.resolve_conj().resolve_neg()
+            extent, flags = extent_of(plain), flags_of(tensor)
+            if not plain.is_cpu:
+                self.on_host = False
         row = len(self._tensors)
         self._rows_by_id[id(tensor)] = row
         self._alive.append(tensor)  # an id is good only while its object lives
         self._tensors.append(plain)
         self._extents.append(extent)
-        self._flags.append(flags_of(tensor))
-        if self.on_host and plain.device.type != "cpu":
-            self.on_host = False
+        self._flags.append(flags)
         return row
 
     def items(self) -> Iterator[tuple[torch.Tensor, int]]:
@@ -161,20 +181,25 @@ class TensorTable:
         `add_region(length, read)` takes a region and returns its index; `read()` gives its bytes when they are wanted.
         """
         rows: list[Any] = [None] * len(self._tensors)
-        storages: dict[tuple[Any, int, int], list[int]] = {}
+        storages: dict[tuple[Any, ...], list[int]] = {}
         for index, tensor in enumerate(self._tensors):
             extent = self._extents[index]
             if extent.start == extent.stop:
                 rows[index] = self._row(index, add_region(0, _no_bytes), 0, None)
                 continue
-            storages.setdefault((tensor.device, *extent.storage), []).append(index)
+            storage = extent.storage if tensor.is_cpu else (tensor.device, *extent.storage)
+            members = storages.get(storage)
+            if members is None:
+                storages[storage] = [index]
+            else:
+                members.append(index)
         for members in storages.values():
-            extent = self._extents[members[0]]
+            first = members[0]
+            extent = self._extents[first]
             if len(members) == 1 and extent.filled:
-                read = LiveBytes(self._tensors[members[0]], extent.start, extent.stop)
-                rows[members[0]] = self._placed_row(
-                    members[0], add_region(extent.stop - extent.start, read), extent.start
-                )
+                tensor = self._tensors[first]
+                region = add_region(extent.stop - extent.start, LiveBytes(tensor, extent.start, extent.stop))
+                rows[first] = self._row(first, region, 0, None if extent.contiguous else list(tensor.stride()))
             else:
                 self._lay_out_storage(members, rows, add_region)
         return rows

@@ -25,9 +25,10 @@ from .kinds import FACTORIES, Kind
 from .layouts import parts_of
 from .registry import BY_TYPE as OWN_BY_TYPE
 from .registry import Own, own_node
-from .tensors import Refused, TensorTable
+from .tensors import NAMES, Refused, TensorTable
 
 LISTED_PROBLEMS = 4
+STRIDED = torch.strided
 
 Node = Any
 Reader = Callable[[], Any]
@@ -169,7 +170,16 @@ class Walk:
             return self._pairs([tags.DICT], value)
         if not self._enter(value):
             return None
-        node = {key: self._child(item, f"[{key!r}]") for key, item in value.items()}
+        node = {}
+        add = self.tensors.add
+        for key, item in value.items():
+            if type(item) is torch.Tensor and item.layout is STRIDED and not item.is_nested and item.dtype in NAMES:
+                try:
+                    node[key] = [tags.TENSOR, add(item)]
+                    continue
+                except Refused:
+                    pass  # told below, with its path
+            node[key] = self._child(item, f"[{key!r}]")
         self._open.discard(id(value))
         return node
 
