@@ -2,7 +2,7 @@
 
     monotone    the root only ever goes to a newer tag
     no-reuse    a slot handed out is neither being written by another save nor holds a checkpoint to be kept
-    no-leak     when no save is under way every slot is free, quarantined or kept; nobody waits for a slot in vain
+    no-leak     when no save is under way every slot is free, quarantined or kept; nobody waits in vain
     loud        a save that ends says the truth about itself
 
 Trusted. The judge remembers a little that no program can see (`Ghost`).
@@ -64,9 +64,13 @@ class EventJudge:
             promise = NO_LEAK if event[1].startswith("S5") else MONOTONE
             yield promise, f"the program's own assertion fails: {event[1]}"
         elif kind == "waits":
-            nodes = [self.driver.savers.values[other].node for other in others]
-            if not any(node.words[cells.MY_TAG] for node in nodes) and self._starves(event[1], words):
-                yield NO_LEAK, "a save waits for a slot that never comes: nobody else holds one"
+            if self._starves(event[1], words) and not any(self._goes_on(other, words) for other in others):
+                in_vain = (
+                    "the mark, which nobody writes"
+                    if event[1].words[cells.MY_TAG]
+                    else "a slot that never comes: nobody else holds one"
+                )
+                yield NO_LEAK, f"a save waits for {in_vain}"
         elif kind == "ended":
             yield from self._ended(event, words, others)
 
@@ -83,8 +87,16 @@ class EventJudge:
             if writing and rules.slot_of(owned) == slot:
                 yield NO_REUSE, f"slot {slot} is handed out while save {rules.sequence_of(owned)} writes into it"
 
+    def _goes_on(self, saver: int, words: Sequence[int]) -> bool:
+        """Whether this saver holds a slot and does not itself wait in vain: then others may wait for it."""
+        node: Node = self.driver.savers.values[saver].node
+        if not node.words[cells.MY_TAG]:
+            return False
+        waits = node.kind == ASKS and node.request[0] == steps.WAIT
+        return not (waits and self._starves(self.driver.program.after(node, rules.DONE), words))
+
     def _starves(self, node: Node, words: Sequence[int]) -> bool:
-        """Whether a save that waits, left alone, comes to wait again without having found a slot."""
+        """Whether a save that waits, left alone, comes to wait again without having found what it waits for."""
         while node.kind == TOUCHES and node.request[0] == "load":
             node = self.driver.program.after(node, words[node.request[1]])
         return node.kind == ASKS and bool(node.request[0] == steps.WAIT)

@@ -19,6 +19,8 @@ from .promises import LOUD, MONOTONE, NEVER_WRONG, NO_LEAK
 from .store_layout import NOTHING, Contents, StoreMedium, tag_in
 
 PERSISTS = (steps.PERSIST_RECORD, steps.PERSIST_EMPTY_RECORD, steps.PERSIST_PAYLOAD, steps.PERSIST_MARK)
+READS_ONLY = (steps.STEP, steps.VERIFY_PAYLOAD)
+"""Steps that change no medium and cannot fail; a payload that does not verify is an answer."""
 TRUSTED = "trusted"
 IGNORED = "ignored"
 
@@ -91,8 +93,7 @@ class Recovery:
                 tags[slot] = tag_in(record) if record > 0 else rules.NO_TAG
                 verdict[slot] = recover.CANDIDATE if record > 0 else recover.REJECTED
             elif step == steps.VERIFY_PAYLOAD:
-                passes = self.digests == IGNORED or contents.payloads[slot] == record
-                mine[cells.STATUS] = rules.DONE if passes else rules.BROKEN
+                mine[cells.STATUS] = self._verified(contents, slot)
         recovered = mine[cells.MY_TAG]
         highest = rules.sequence_of(max(tags))
         words = [0] * cells.CELL_COUNT
@@ -136,17 +137,22 @@ class Recovery:
                 file = layout.slots if step == steps.PERSIST_MARK else slot
                 failed = store.fail_persist(medium, file)
                 medium = store.persist(medium, file)
-            mine[cells.STATUS] = rules.DONE
-            if step != steps.STEP:
+            mine[cells.STATUS] = self._verified(contents, slot) if step == steps.VERIFY_PAYLOAD else rules.DONE
+            if step not in READS_ONLY:
                 stages.append(Stage(step, slot, medium, failed if failed != before else -1))
         return stages, medium
+
+    def _verified(self, contents: Contents, slot: int) -> int:
+        """What verifying a payload against its record's digests comes to."""
+        passes = self.digests == IGNORED or contents.payloads[slot] == contents.records[slot]
+        return rules.DONE if passes else rules.BROKEN
 
     def _stops_at_failures(self, tags: list[int], verdict: list[int], mark: int) -> bool:
         """Whether make_ready ends at whichever of its steps fails, and leaves the failure in its status."""
         key = (*tags, *verdict, mark)
         found = self._stops.get(key)
         if found is None:
-            found = all(self._stops_at(position, tags, verdict, mark) for position in range(1 + 4 * len(tags)))
+            found = all(self._stops_at(position, tags, verdict, mark) for position in range(3 + 5 * len(tags)))
             self._stops[key] = found
         return found
 
@@ -159,9 +165,9 @@ class Recovery:
         for index, step in enumerate(program):
             if index > position:
                 return False
-            mine[cells.STATUS] = rules.BROKEN if index == position and step != steps.STEP else rules.DONE
-            if index == position and step == steps.STEP:
+            if index == position and step in READS_ONLY:
                 return True
+            mine[cells.STATUS] = rules.BROKEN if index == position else rules.DONE
         return True
 
     def _unaccounted(self, words: list[int], recovered: int) -> list[tuple[str, str]]:

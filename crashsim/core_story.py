@@ -26,7 +26,7 @@ _ASKED = {
     steps.ACKNOWLEDGE: "is acknowledged",
     steps.WRITE_EMPTY_RECORD: "writes an empty record to slot {slot}",
     steps.PERSIST_EMPTY_RECORD: "persists slot {slot}: the empty record is durable",
-    steps.WAIT: "finds no slot and waits",
+    steps.WAIT: "waits",
 }
 _FAILS = {
     steps.WRITE_PAYLOAD: "fails to write its payload to slot {slot}",
@@ -35,8 +35,10 @@ _FAILS = {
     steps.PERSIST_PAYLOAD: "fails to persist slot {slot}: nobody knows what of its payload is durable",
     steps.PERSIST_RECORD: "fails to persist slot {slot}: nobody knows whether its record is durable",
     steps.PERSIST_EMPTY_RECORD: "fails to persist slot {slot}: nobody knows whether the empty record is durable",
-    steps.PERSIST_MARK: "fails to persist the mark",
+    steps.WRITE_MARK: "fails to write the mark",
+    steps.PERSIST_MARK: "fails to persist the mark: nobody knows whether it is durable",
 }
+_MARK = {rules.MARK_ABSENT: "absent", rules.MARK_UNDER_WAY: "under way", rules.MARK_DURABLE: "durable"}
 _RECOVERY = {
     steps.REWRITE_RECORD: "writes the record of slot {slot} again",
     steps.REWRITE_PAYLOAD: "writes the payload of slot {slot} again",
@@ -120,11 +122,7 @@ def _touch_line(request: Sequence[object], before: tuple[int, ...], after: tuple
     if cell == cells.SEQUENCE:
         return f"takes sequence {now}"
     if cell == cells.MARKED:
-        return (
-            f"looks whether the mark is set: {'yes' if was else 'no'}"
-            if name == "load"
-            else "notes that the mark is set"
-        )
+        return f"looks at the mark: {_MARK[was]}" if was == now else f"notes that the mark is {_MARK[now]}"
     if cells.FREE <= cell < cells.KEPT:
         return _slot_set_line(name, cell, was, now)
     what = "the root" if cell == cells.ROOT else f"kept cell {cell - cells.KEPT}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..bounds import Bounds
-from ..promises import MONOTONE, NEWEST_SURVIVES, NO_LEAK
+from ..promises import LOUD, MONOTONE, NEVER_WRONG, NEWEST_SURVIVES, NO_LEAK
 from .mutant import EQUIVALENT, Mutant
 
 RECOVERING = (
@@ -49,6 +49,54 @@ RECOVERING = (
         make_ready=(("verdict[slot] == REJECTED", "False"),),
         bounds=Bounds(saves=3, restarts=1),
         why="only torn records are passed over here, and a torn record stays torn until the next one is written",
+    ),
+    Mutant(
+        "make-ready-skips-empty",
+        "recovery takes a record that it read as empty for empty on the medium",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        make_ready=((" or verdict[slot] == EMPTY", ""),),
+        bounds=Bounds(savers=1, saves=3, faults=1),
+    ),
+    Mutant(
+        "empty-rewritten-without-persist",
+        "recovery writes empty records again without persisting them",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        make_ready=(("                yield PERSIST_EMPTY_RECORD\n", "                yield STEP\n"),),
+        bounds=Bounds(savers=1, saves=3, faults=1),
+    ),
+    Mutant(
+        "mark-trusted-from-cache",
+        "recovery takes a mark that it read for durable",
+        LOUD,
+        LOUD,
+        make_ready=(("if cells[MARKED] == MARK_DURABLE:", "if False:"),),
+        bounds=Bounds(saves=2, restarts=1),
+    ),
+    Mutant(
+        "mark-rewritten-without-persist",
+        "recovery writes the mark again without persisting it",
+        LOUD,
+        LOUD,
+        make_ready=(("            yield PERSIST_MARK\n", "            yield STEP\n"),),
+        bounds=Bounds(saves=2, restarts=1),
+    ),
+    Mutant(
+        "mark-persisted-without-rewriting",
+        "recovery persists the mark that it read without writing it again",
+        LOUD,
+        LOUD,
+        make_ready=(("        yield WRITE_MARK\n", "        yield STEP\n"),),
+        bounds=Bounds(savers=1, saves=2, faults=1, restarts=1),
+    ),
+    Mutant(
+        "one-persist-unverified",
+        "with one persist a save, recovery keeps an older record whose payload it did not verify",
+        NEVER_WRONG,
+        NEVER_WRONG,
+        make_ready=(("                yield VERIFY_PAYLOAD\n", "                yield STEP\n"),),
+        bounds=Bounds(saves=3, keep=2, one_persist=1),
     ),
     Mutant(
         "sequence-restarts-low",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..bounds import Bounds
-from ..promises import MONOTONE, NEVER_WRONG, NEWEST_SURVIVES, NO_LEAK, NO_REUSE
+from ..promises import LOUD, MONOTONE, NEVER_WRONG, NEWEST_SURVIVES, NO_LEAK, NO_REUSE
 from .mutant import EQUIVALENT, SLOT_ONLY, Mutant
 
 _RELEASE_AT_END = """        assert before // mask_of_slot(released) % 2 == 0, "S5 one-out"
@@ -147,5 +147,43 @@ SHARING = (
         EQUIVALENT,
         save=(("if is_overtaken(oldest_kept, tag):", "if False:"),),
         why="giving way saves work; a save that goes on is superseded at its publish",
+    ),
+    Mutant(
+        "mark-shared",
+        "whoever finds no durable mark writes and persists it, others or not",
+        LOUD,
+        LOUD,
+        save=(
+            (
+                "            if mark == MARK_ABSENT:\n                # One",
+                "            if True:\n                # One",
+            ),
+            (
+                "                if mark == MARK_ABSENT:\n                    yield WRITE_MARK",
+                "                if True:\n                    yield WRITE_MARK",
+            ),
+        ),
+        bounds=Bounds(saves=2, faults=1),
+    ),
+    Mutant(
+        "mark-under-way-is-enough",
+        "a save is acknowledged while another save's mark is only on its way",
+        LOUD,
+        LOUD,
+        save=(("while mark != MARK_DURABLE and", "while mark == MARK_ABSENT and"),),
+        bounds=Bounds(saves=2),
+    ),
+    Mutant(
+        "mark-never-given-back",
+        "a save whose mark failed to persist leaves it under way for ever",
+        NO_LEAK,
+        NO_LEAK,
+        save=(
+            (
+                "mark = MARK_DURABLE if mine[STATUS] == DONE else MARK_ABSENT",
+                "mark = MARK_DURABLE if mine[STATUS] == DONE else MARK_UNDER_WAY",
+            ),
+        ),
+        bounds=Bounds(saves=2, faults=1),
     ),
 )
