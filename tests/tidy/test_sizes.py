@@ -14,7 +14,8 @@ FUNCTION_LINES = 60
 
 # Who may be longer, and why. An entry that is no longer needed fails too.
 LONG_FUNCTIONS = {
-    "core/save.py": {"save"},  # a compiled program yields in its outermost function only
+    "core/save.py": {"save"},
+    "core/recover.py": {"make_ready"},  # a compiled program yields in its outermost function only
 }
 
 
