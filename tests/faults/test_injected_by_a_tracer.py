@@ -51,16 +51,16 @@ SAVING = """
 path = sys.argv[1]
 store = Store.open(path, device="buffered", writers=1)  # the tracer counts the calls of each thread
 store.read()
-found = {"start": told(lambda: save(store, 3))}
+found = {"start": told(lambda: save(store, 5))}
 found["kept"] = [record.step for record in store.records()]
 if found["start"][0] != "nothing":
-    found["next"] = told(lambda: store.save(payload_of(4), step=4))
+    found["next"] = told(lambda: store.save(payload_of(6), step=6))
     try:
         store._engine.tell_of_failures(None)
     except SaveFailed:
         pass
 else:
-    found["next"] = told(lambda: save(store, 4))
+    found["next"] = told(lambda: save(store, 6))
 found["close"] = told(store.close)
 print(json.dumps(found))
 """
@@ -68,10 +68,11 @@ print(json.dumps(found))
 
 @pytest.fixture
 def store_path(tmp_path: Path) -> Path:
-    """A store that keeps steps 2 and 1 in slots 1 and 0; slots 2 and 3 are free."""
+    """A store that keeps steps 4 and 3 in slots 0 and 2; slot 1, a leftover, is written by no one but the next save."""
     with create(tmp_path / "store", device="buffered") as store:
-        save(store, 1)
-        save(store, 2)
+        for step in (1, 2, 3, 4):
+            save(store, step)
+        assert [record.slot for record in store.records()] == [0, 2]
     return tmp_path / "store"
 
 
@@ -96,36 +97,36 @@ def check_afterwards(path: Path, *steps: list[int]) -> None:
     ],
 )
 def test_a_call_on_the_slot_of_a_save_fails_that_save_only(store_path: Path, call: str, name: str) -> None:
-    found = traced(SAVING, store_path, store_path / "slot-0002", call, f"error={name}:when=1")
+    found = traced(SAVING, store_path, store_path / "slot-0001", call, f"error={name}:when=1")
     kind, _, message = found["start"]
     assert kind == "SaveFailed"
     number = getattr(errno, name)
-    assert f"step 3 did not become durable: [Errno {number}] {os.strerror(number)}: '{store_path}/slot-0002'" in message
-    assert found["kept"] == [2, 1]
+    assert f"step 5 did not become durable: [Errno {number}] {os.strerror(number)}: '{store_path}/slot-0001'" in message
+    assert found["kept"] == [4, 3]
     assert found["next"][0] == "SaveFailed"
-    assert "step 3" in found["next"][2]
+    assert "step 5" in found["next"][2]
     assert found["close"][0] == "nothing"
-    check_afterwards(store_path, [4, 2])
+    check_afterwards(store_path, [6, 4])
 
 
 def test_a_record_that_fails_to_persist(store_path: Path) -> None:
     """The second fdatasync on the slot: after its record was written. A later one that succeeds proves nothing."""
-    found = traced(SAVING, store_path, store_path / "slot-0002", "fdatasync", "error=EIO:when=2")
+    found = traced(SAVING, store_path, store_path / "slot-0001", "fdatasync", "error=EIO:when=2")
     assert found["start"][0] == "SaveFailed"
-    assert found["kept"] == [2, 1]
-    check_afterwards(store_path, [4, 3], [4, 2])
+    assert found["kept"] == [4, 3]
+    check_afterwards(store_path, [6, 5], [6, 4])
 
 
 @pytest.mark.parametrize("when", [1, 2])
 def test_preparing_an_opened_store_fails_before_any_slot_is_handed_out(store_path: Path, when: int) -> None:
     """The record that is kept cannot be made durable: no save may go on, and the next attempt starts over."""
-    name = "slot-0001" if when == 1 else "slot-0000"
+    name = "slot-0000" if when == 1 else "slot-0002"
     found = traced(SAVING, store_path, store_path / name, "fdatasync", "error=EIO:when=1")
     kind, number, message = found["start"]
     assert (kind, number) == ("OSError", errno.EIO)
     assert str(store_path / name) in message
     assert found["next"][0] == "nothing"
-    check_afterwards(store_path, [4, 2])
+    check_afterwards(store_path, [6, 4])
 
 
 @pytest.mark.parametrize("call", ["fdatasync", "pwrite64"])
@@ -136,20 +137,20 @@ def test_the_mark_cannot_be_made_durable(tmp_path: Path, call: str) -> None:
     assert found["start"][0] == "SaveFailed"
     assert "header" in found["start"][2]
     assert found["kept"] == []
-    check_afterwards(tmp_path / "store", [4, 3], [4])
+    check_afterwards(tmp_path / "store", [6, 5], [6])
 
 
 @pytest.mark.parametrize("call", ["pwrite64", "fdatasync"])
 def test_an_interrupted_call_is_made_again(store_path: Path, call: str) -> None:
     """EINTR is no failure."""
-    found = traced(SAVING, store_path, store_path / "slot-0002", call, "error=EINTR:when=1")
+    found = traced(SAVING, store_path, store_path / "slot-0001", call, "error=EINTR:when=1")
     assert found == {
         "start": ["nothing", None, ""],
-        "kept": [3, 2],
+        "kept": [5, 4],
         "next": ["nothing", None, ""],
         "close": ["nothing", None, ""],
     }
-    check_afterwards(store_path, [4, 3])
+    check_afterwards(store_path, [6, 5])
 
 
 def test_a_short_write_is_completed(store_path: Path) -> None:
@@ -157,12 +158,12 @@ def test_a_short_write_is_completed(store_path: Path) -> None:
 
     What was acknowledged with a hole in it is damaged, not returned: a lying device is what digests are for.
     """
-    found = traced(SAVING, store_path, store_path / "slot-0002", "pwrite64", "retval=100:when=1")
+    found = traced(SAVING, store_path, store_path / "slot-0001", "pwrite64", "retval=100:when=1")
     assert found["start"][0] == "nothing"
     with Store.open(store_path, read_only=True) as store:
         record, _ = store.read_with_record()
-        assert record.step == 4
-        assert [report.state for report in store.verify() if report.slot == 2] == ["damaged"]
+        assert record.step == 6
+        assert [report.state for report in store.verify() if report.slot == 1] == ["damaged"]
 
 
 CREATING = """

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,6 +110,14 @@ def test_a_limit_on_file_sizes(tmp_path: Path) -> None:
     assert "step 2" in found["next"][2]
 
 
+@pytest.fixture
+def open_place() -> Iterator[Path]:
+    """A directory that anybody may pass to; pytest's own may be entered by their owner only."""
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        yield Path(place)
+
+
 UNPRIVILEGED = """
 path = sys.argv[1]
 os.setgroups([])
@@ -118,6 +127,7 @@ found = {
     "create": told(lambda: create(path + "/locked/store")),
     "open": told(lambda: Store.open(path + "/store")),
     "unreadable": told(lambda: Store.open(path + "/secret", read_only=True)),
+    "below": told(lambda: Store.open(path + "/secret/a", read_only=True)),
 }
 with Store.open(path + "/store", read_only=True) as store:
     check_kept(store, [2, 1])
@@ -129,28 +139,24 @@ print(json.dumps(found))
 
 
 @needs_root
-def test_somebody_who_may_only_read(tmp_path: Path) -> None:
+def test_somebody_who_may_only_read(open_place: Path) -> None:
     """Told in one line with the path; reading works without a single right to write."""
-    place = tmp_path
-    while place != place.parent and not place.stat().st_mode & 0o001:  # let others pass to where the tests work
-        place.chmod(place.stat().st_mode | 0o011)
-        place = place.parent
-    with create(tmp_path / "store") as store:
+    with create(open_place / "store") as store:
         save(store, 1)
         save(store, 2)
-    shutil.copytree(tmp_path / "store", tmp_path / "secret")
-    (tmp_path / "secret").chmod(0o700)
-    (tmp_path / "locked").mkdir(mode=0o755)
-    before = files_of(tmp_path / "store")
-    found = run(UNPRIVILEGED, tmp_path)
-    for name, path in (("create", "locked/store"), ("open", "store"), ("unreadable", "secret")):
+    shutil.copytree(open_place / "store", open_place / "secret")
+    (open_place / "secret").chmod(0o700)
+    (open_place / "locked").mkdir(mode=0o755)
+    before = files_of(open_place / "store")
+    found = run(UNPRIVILEGED, open_place)
+    for name, path in (("create", "locked/store"), ("open", "store"), ("unreadable", "secret"), ("below", "secret/a")):
         kind, number, message = found[name]
-        assert (kind, number) == ("PermissionError", errno.EACCES)
-        assert str(tmp_path / path) in message
+        assert (kind, number) == ("PermissionError", errno.EACCES), name
+        assert str(open_place / path) in message
         assert "\n" not in message
     assert (found["steps"], found["states"], found["writer"]) == ([2, 1], ["empty", "whole"], False)
-    assert files_of(tmp_path / "store") == before
-    assert os.listdir(tmp_path / "locked") == []
+    assert files_of(open_place / "store") == before
+    assert os.listdir(open_place / "locked") == []
 
 
 NO_DESCRIPTORS = """

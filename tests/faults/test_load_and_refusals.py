@@ -86,11 +86,14 @@ def test_the_first_error_is_the_one_that_is_told() -> None:
     with create(directory, writers=2) as store:
         save(store, 1)
         engine: Any = store._engine
+        both_are_writing = threading.Event()
 
         def watch(operation: Operation) -> None:
             if operation.kind == "write" and operation.offset == AREA_BYTES:
+                assert both_are_writing.wait(60)
                 raise OSError(errno.EIO, "first", operation.file)
             if operation.kind == "write" and operation.offset == AREA_BYTES + 4096:
+                both_are_writing.set()
                 until(lambda: engine._flights[0].error is not None)
                 raise OSError(errno.ENOSPC, "second", operation.file)
 

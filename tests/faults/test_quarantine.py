@@ -6,14 +6,16 @@
 from __future__ import annotations
 
 import errno
+import threading
+import time
 from typing import Any
 
 import pytest
 
 from lastgood.core import SaveFailed, Store
 from lastgood.core.layout import slot_name
-from tests.store.small import check_kept, check_no_leak, create, payload_of, save, whereabouts
-from tests.store.watched import AREA_BYTES, Operation, WatchedMemory
+from tests.store.small import check_kept, check_no_leak, create, payload_of, save, settle, whereabouts
+from tests.store.watched import AREA_BYTES, Operation, WatchedMemory, nothing
 
 
 class Watcher:
@@ -169,6 +171,37 @@ def test_an_empty_record_that_cannot_be_made_durable_leaves_the_slot_where_it_is
         assert told.value.ticket.wait(60).step == 6
         check_kept(store, [6])
         check_no_leak(store)
+
+
+def test_a_mark_that_failed_to_persist_for_one_save_is_written_again_for_the_other() -> None:
+    """Two first saves at once. A persist that fails leaves the page clean: the other's persist would prove nothing."""
+    log: list[str] = []
+    both = threading.Barrier(2)
+
+    def watch(operation: Operation) -> None:
+        if operation.kind == "persist" and operation.file != "header":
+            seen[operation.file] = seen.get(operation.file, 0) + 1
+            if seen[operation.file] == 2:  # the record's
+                both.wait(60)
+        if operation.file == "header":
+            log.append(operation.kind)
+            if log.count("persist") == 1 and operation.kind == "persist":
+                time.sleep(0.05)  # time for the other one to do something wrong
+                raise OSError(errno.EIO, "Input/output error", operation.file)
+
+    seen: dict[str, int] = {}
+    directory = WatchedMemory()
+    with create(directory, writers=2) as store:
+        store._started()
+        directory.watch = watch
+        tickets = [store.save(payload_of(step, 4000), step=step) for step in (1, 2)]
+        settle(store)
+        assert sorted(ticket.outcome for ticket in tickets) == ["failed", "published"]
+        assert log == ["write", "persist", "write", "persist"]
+        directory.watch = nothing
+        check_no_leak(store)
+        with pytest.raises(SaveFailed):
+            store.save(b"", step=3)
 
 
 def test_quarantine_does_not_outlive_the_store() -> None:

@@ -170,7 +170,7 @@ def test_what_a_writer_finds_and_goes_on_from(row: Row, persists: int) -> None:
             assert all(after[name].startswith(b"LGEMPTY") for name in after.keys() - before.keys())
             return
         if persists == 1 and "*" in row.slots:
-            with pytest.raises(OSError, match="Input/output error"):
+            with pytest.raises(StoreError, match="Input/output error"):
                 store.save(b"x", step=1)
             assert image.contents() == before
             return
@@ -186,10 +186,15 @@ def test_what_a_writer_finds_and_goes_on_from(row: Row, persists: int) -> None:
         assert "damaged" not in {report.state for report in store.verify() if report.record not in store.records()[1:]}
 
 
-def kept_slots(row: Row) -> list[int]:
-    """The slots that recovery keeps: the one it finds, then older records, their payloads unseen."""
+def kept_slots(row: Row, persists: int) -> list[int]:
+    """The slots that recovery keeps: the one it finds, then older records.
+
+    Their payloads are not looked at, except where a record may be durable without its payload: with one persist.
+    """
     sequences = {
-        int(word.rstrip("!*")): slot for slot, word in enumerate(row.slots.split()) if word[0].isdigit() and word != "0"
+        int(word.rstrip("!*")): slot
+        for slot, word in enumerate(row.slots.split())
+        if word[0] in "123456789" and not (persists == 1 and "!" in word)
     }
     older = [sequence for sequence in sorted(sequences, reverse=True) if sequence <= int(row.finds)]
     return [sequences[sequence] for sequence in older][: row.keep]
@@ -227,8 +232,8 @@ def test_what_is_kept_is_made_durable_before_any_slot_is_written(row: Row, persi
     image = image_of(row, persists)
     before = image.contents()
     operations = preparation_of(image)
-    assert kept_slots(row)
-    for slot in kept_slots(row):
+    assert kept_slots(row, persists)
+    for slot in kept_slots(row, persists):
         name = slot_name(slot)
         assert is_written_then_persisted(operations, slot, before[name])
         payload = [each for each in operations if each.file == name and each.kind == "write" and each.is_payload]
@@ -237,23 +242,30 @@ def test_what_is_kept_is_made_durable_before_any_slot_is_written(row: Row, persi
             assert each.data is not None
             assert each.data.tobytes() == before[name][each.offset : each.offset + each.data.size]
             assert f"persist {name}" in [str(other) for other in operations[operations.index(each) :]]
+    header = [str(each) for each in operations if each.file == "header"]
+    assert header == (["write header at 4096", "persist header"] if row.marked else []), "the mark was in a cache, too"
 
 
-@pytest.mark.parametrize("row", [row for row in READABLE if row.passed_over], ids=name_of)
-def test_what_was_passed_over_is_emptied_before_a_slot_is_handed_out(row: Row) -> None:
-    """No ghosts: a record that was passed over must not be found by the next recovery, whatever it finds then."""
-    image = image_of(row)
+@pytest.mark.parametrize("persists", [2, 1])
+@pytest.mark.parametrize("row", READABLE, ids=name_of)
+def test_what_is_not_kept_is_emptied_before_a_slot_is_handed_out(row: Row, persists: int) -> None:
+    """No ghosts: a record that was passed over must not be found by the next recovery, whatever it finds then.
+
+    A slot that seemed empty is emptied again: on the medium, under the cache, there may be something else.
+    """
+    if persists == 1 and "*" in row.slots:
+        pytest.skip("a one-persist store reads all payloads that it keeps, and cannot here")
+    image = image_of(row, persists)
     operations = preparation_of(image)
     words = row.slots.split()
-    kept = kept_slots(row)
-    leftovers = [
+    kept = kept_slots(row, persists)
+    older = [
         slot
         for slot, word in enumerate(words)
-        if word == "." or (word[0] in "123456789" and int(word.rstrip("!*")) < int(row.finds))
+        if word[0] in "123456789" and int(word.rstrip("!*")) < int(row.finds) and slot not in kept
     ]
-    ghosts = set(range(len(words))) - set(kept) - set(leftovers)
-    assert len(ghosts) == row.passed_over
-    for slot in ghosts:
+    leftovers = [slot for slot in older if not (persists == 1 and "!" in words[slot])]
+    for slot in set(range(len(words))) - set(kept) - set(leftovers):
         assert is_written_then_persisted(operations, slot, encode_empty(STORE, slot).tobytes())
     with Store.open(image, read_only=True) as store:
         assert store.read_with_record()[0].step == 7
