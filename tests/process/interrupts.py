@@ -29,12 +29,13 @@ class Interrupt:
         self._count = 0
 
     def __enter__(self) -> Interrupt:
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
         sys.setprofile(self._at_event)
         return self
 
     def __exit__(self, *_: object) -> None:
         sys.setprofile(None)
+        signal.signal(signal.SIGINT, self._handler)
 
     def _at_event(self, frame: FrameType, event: str, argument: Any) -> None:
         if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(CORE):
@@ -61,9 +62,9 @@ def is_finalizing(frame: FrameType | None) -> bool:
 def every_instant(trial: Callable[[int], bool], all_of_the_first: int = 10**9) -> int:
     """Call `trial` with 1, 2, ... until it says that no interrupt came; the last one that came.
 
-    After `all_of_the_first`, one in forty: where a long loop makes many instants that are all alike.
+    After `all_of_the_first`, one in a hundred: where a long loop makes many instants that are all alike.
     """
     last = 1
     while trial(last):
-        last += 1 if last < all_of_the_first else 41
+        last += 1 if last < all_of_the_first else 97
     return last - 1

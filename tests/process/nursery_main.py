@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import json
 import os
+import signal
 import sys
 import traceback
 from typing import Any
@@ -77,6 +78,7 @@ def serve() -> str:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # the background jobs of a shell ignore it
     warm()
     gc.freeze()  # children neither walk nor copy what is here already, at their end least of all
     # Here, with nothing above it: the program's names live until the interpreter ends, as those of any program do.

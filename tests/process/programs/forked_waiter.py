@@ -19,11 +19,12 @@ def held_persist(device: BufferedFile) -> None:
 
 
 store = Store.create(sys.argv[1], slot_bytes=100)
+store.save(b"o", step=0).wait()
 BufferedFile.persist = held_persist  # type: ignore[method-assign]
 ticket = store.save(b"x", step=1)
 child = os.fork()
 if child == 0:
-    signal.alarm(10)
+    signal.alarm(30)
     try:
         ticket.wait()
     except StoreClosed as refusal:
