@@ -8,6 +8,9 @@ PYTHON ?= python3
 VENV ?= .venv
 PYTEST_FLAGS ?= -n auto
 
+# What runs once more with the JIT off: the rooms whose code is compiled. The others call that code or never load it.
+INTERPRETED ?= tests/kernels tests/store tests/damage tests/faults tests/threads
+
 BIN := $(VENV)/bin
 READY := $(VENV)/ready
 
@@ -15,10 +18,11 @@ READY := $(VENV)/ready
 # content of core/ keeps old machine code from being tested in the place of new source.
 export NUMBA_CACHE_DIR := $(CURDIR)/.cache/numba/$(firstword $(shell cat core/*.py | sha256sum))
 
-.PHONY: help test proofs demo lint format clean
+.PHONY: help test nightly proofs demo lint format clean
 
 help:
-	@echo "make test      linters, the whole test suite, and once more with the JIT off"
+	@echo "make test      linters, the whole test suite, and the core's tests once more with the JIT off"
+	@echo "make nightly   every test with every example, and all of it with the JIT off too"
 	@echo "make proofs    check every claim with its tool, and that its twin is refuted"
 	@echo "make demo      watch a training job crash and come back"
 	@echo "make lint      linters, types and import rules only"
@@ -26,6 +30,11 @@ help:
 
 test: lint
 	$(BIN)/pytest $(PYTEST_FLAGS)
+	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(PYTEST_FLAGS) $(INTERPRETED)
+
+# Every test, every example, and all of it interpreted too: hours.
+nightly: $(READY)
+	LASTGOOD_PROFILE=nightly $(BIN)/pytest $(PYTEST_FLAGS)
 	NUMBA_DISABLE_JIT=1 $(BIN)/pytest $(PYTEST_FLAGS) --ignore=tests/packaging --ignore=tests/tidy
 
 proofs: $(READY)
