@@ -34,7 +34,7 @@ from tests.threads.mistakes import with_mistake
 from tests.threads.running import together
 from tests.threads.savers import COMPLAINTS, driver_of
 
-SAVES = 100_000 if JIT else 300
+SAVES = 100_000 if JIT else 1_500
 
 
 def fresh_cells(slot_count: int) -> Any:
@@ -51,6 +51,9 @@ def run(drive: Callable[..., int], threads: int, slot_count: int, keep: int, sav
     each = saves // threads
     acknowledged = [np.zeros(each, np.int64) for _ in range(threads)]
     outcomes = [np.zeros(8, np.int64) for _ in range(threads)]
+
+    if JIT:  # compiled before the threads start, or they would come out of the compiler one by one
+        drive(cells, owners, stamps, acknowledged[0], outcomes[0], words, keep, 1, 0)
 
     def work(index: int) -> int:
         return drive(cells, owners, stamps, acknowledged[index], outcomes[index], words, keep, index + 1, each)
