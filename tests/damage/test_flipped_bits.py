@@ -22,6 +22,7 @@ from tests.damage.specimen import (
     look,
     meaning,
     original,
+    thinned,
 )
 
 WHOLE = {"header": "whole", NEWEST: "whole", OLDER: "whole", LEFTOVER: "leftover", UNUSED: "empty"}
@@ -42,7 +43,7 @@ def test_the_undamaged_store() -> None:
 def test_every_byte_of_every_record() -> None:
     """The newest: the older one is returned, with the reason. Any other: the newest, and verify says which is damaged."""
     for name in (NEWEST, OLDER, LEFTOVER, UNUSED):
-        for at in places(name, "record"):
+        for at in thinned(places(name, "record")):
             files = flipped(original(), name, at, at % 8)
             found = look(files)
             where = f"{name}, byte {at}"
@@ -60,7 +61,7 @@ def test_every_byte_of_every_record() -> None:
 @pytest.mark.parametrize("page", [0, 2])
 def test_every_byte_of_a_copy_of_the_header(page: int) -> None:
     """The other copy is used, and the next writer repairs the damaged one."""
-    for at in places("header", "copy"):
+    for at in thinned(places("header", "copy")):
         if at // PAGE == page:
             files = flipped(original(), "header", at, at % 8)
             found = look(files)
@@ -76,7 +77,7 @@ def test_every_byte_of_a_copy_of_the_header(page: int) -> None:
 
 def test_every_byte_of_both_copies_of_the_header() -> None:
     """Refused, for reading and for writing, in one line; nothing is touched."""
-    for at in places("header", "copy"):
+    for at in thinned(places("header", "copy")):
         if at < PAGE:
             files = flipped(flipped(original(), "header", at), "header", at + 2 * PAGE)
             for read_only in (True, False):
@@ -90,7 +91,7 @@ def test_every_byte_of_both_copies_of_the_header() -> None:
 
 def test_every_byte_of_the_mark() -> None:
     """Still marked: damage to it must not make a loss look like a fresh start. It is seen, and repaired."""
-    for at in places("header", "mark"):
+    for at in thinned(places("header", "mark")):
         files = flipped(original(), "header", at, at % 8)
         found = look(files)
         assert (found.step, found.states) == (4, {**WHOLE, "header": "damaged"}), f"byte {at}"
@@ -104,7 +105,7 @@ def test_every_byte_of_the_mark() -> None:
 
 def test_five_hundred_bytes_of_payloads() -> None:
     numbers = random.Random(500)
-    for _ in range(500):
+    for _ in thinned(list(range(500))):
         name = numbers.choice([NEWEST, NEWEST, OLDER, LEFTOVER])
         at = numbers.choice(places(name, "payload"))
         files = flipped(original(), name, at, numbers.randrange(8))
@@ -138,7 +139,7 @@ def test_every_byte_of_the_header_and_the_record_areas_that_means_nothing() -> N
     spare = {name: [at for at in places(name, "nothing") if name == "header" or at < PAGE] for name in original()}
     spare |= {f"header {third}": spare["header"][third::3] for third in range(3)}
     del spare["header"]
-    for turn in range(max(len(offsets) for offsets in spare.values())):
+    for turn in thinned(thinned(list(range(max(map(len, spare.values())))))):
         files = original()
         for name, offsets in spare.items():
             if turn < len(offsets):
@@ -156,7 +157,7 @@ def test_bytes_that_mean_nothing() -> None:
         files[name] = bits.tobytes()
     numbers = random.Random(200)
     singles = []
-    for _ in range(200):
+    for _ in thinned(list(range(200))):
         name = numbers.choice(list(files))
         singles.append(flipped(original(), name, numbers.choice(places(name, "nothing")), numbers.randrange(8)))
     for each in [files, *singles]:
@@ -193,7 +194,7 @@ def test_damage_to_all_that_is_kept() -> None:
 def test_a_burst_of_flipped_bits(bits: int) -> None:
     """A CRC32C sees every burst of up to 32 bits; here across the edge of two chunks and inside a record."""
     numbers = random.Random(bits)
-    for _ in range(20):
+    for _ in thinned(list(range(20))):
         name = numbers.choice([NEWEST, OLDER])
         at = numbers.choice([*places(name, "record"), PAGE + PAGE - 1, PAGE + numbers.randrange(8000)])
         files = original()
