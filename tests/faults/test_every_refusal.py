@@ -22,7 +22,6 @@ from tests.faults.scene import ERRORS, Scene, play
 from tests.store.small import files_of
 from tests.store.watched import WatchedMemory
 
-
 STRIDE = 1 if JIT else 7
 """Interpreted, where a job takes ten times as long, one refusal in seven."""
 
