@@ -153,7 +153,7 @@ def test_what_was_learned_is_saved_and_a_resumed_run_need_not_profile(monkeypatc
             published = ckpt.statistics().published
             if "an iteration takes" not in ckpt.cadence.explain():
                 before_it_knew = published
-            elif published > before_it_knew + 1:  # a save that began after it knew
+            elif published > before_it_knew + 5:  # of up to four in flight, and one just begun, none knew
                 break
         assert "an iteration takes" in ckpt.cadence.explain()
     with lm.Checkpointer(directory, state, overhead=0.5) as again:
