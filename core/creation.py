@@ -121,9 +121,10 @@ def read_header(directory: Directory) -> Header:
     except FileNotFoundError:
         if _holds_records(directory):
             raise Damaged(f"{directory.path} {_HEADER_LOST}") from None
-        if any(name.startswith("slot-") for name in directory.names()):
+        names = directory.names()
+        if names and all(name.startswith("slot-") or name in (LOCK, f"{HEADER}.new") for name in names):
             raise NoStore(f"no store at {directory.path}: its creation was never completed") from None
-        if directory.names():
+        if names:
             raise NotAStore(f"{directory.path} is a directory without a store in it (no file `{HEADER}`)") from None
         raise NoStore(f"no store at {directory.path}: the directory is empty") from None
     return decode_header(image, directory.path)
