@@ -23,9 +23,8 @@ from .device import Device
 from .directory import Directory
 from .engine import Engine
 from .errors import Damaged, NoStore, NothingUsable, StoreClosed, StoreError
-from .incoming import as_target
 from .layout import HEADER, Header, slot_name
-from .reading import payload_memory, read_payload
+from .reading import fetch_payload
 from .ready import nothing_usable_message
 from .record import Record
 from .scan import Scan
@@ -235,9 +234,7 @@ class Reader:
         device = self._devices[record.slot]
         if device is None:
             raise Damaged(f"step {record.step}: the file {slot_name(record.slot)} is missing")
-        payload = payload_memory(record) if into is None else as_target(into, record.payload_bytes, record.step)
-        read_payload(device, record, payload)
-        return payload
+        return fetch_payload(device, record, into)
 
     def _nothing(self, step: int | None) -> StoreError:
         steps = sorted({record.step for record in self.records()}) if step is not None else []

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
 from .device import Device, aligned_buffer
 from .digest import digest
 from .errors import Damaged
+from .incoming import as_target
 from .record import Record
 from .rules import align_up, chunk_length
 
@@ -15,6 +18,16 @@ from .rules import align_up, chunk_length
 def payload_memory(record: Record) -> NDArray[np.uint8]:
     """Fresh aligned memory for a payload."""
     return aligned_buffer(align_up(record.payload_bytes))[: record.payload_bytes]
+
+
+def fetch_payload(device: Device, record: Record, into: Any) -> NDArray[np.uint8]:
+    """The verified payload, in the front of the caller's memory `into`, or in fresh memory when that is None.
+
+    Raises as `read_payload` and `as_target` do.
+    """
+    payload = payload_memory(record) if into is None else as_target(into, record.payload_bytes, record.step)
+    read_payload(device, record, payload)
+    return payload
 
 
 def read_payload(device: Device, record: Record, into: NDArray[np.uint8]) -> None:

@@ -21,9 +21,8 @@ from . import steps
 from .cells import MY_SLOT, MY_TAG, STATUS, new_mine
 from .device import Device, aligned_buffer
 from .errors import Damaged, StoreError
-from .incoming import as_target
 from .layout import Layout, slot_name
-from .reading import payload_memory, read_payload
+from .reading import fetch_payload
 from .record import Record, RecordRejected, decode
 from .recover import CANDIDATE, EMPTY, REJECTED, survey
 from .rules import BROKEN, DONE, NO_TAG, PAGE_BYTES, slot_of, tag_of
@@ -114,15 +113,13 @@ class Scan:
     def _verified(self, record: Record, into: Any) -> NDArray[np.uint8] | None:
         device = self._devices[record.slot]
         assert device is not None
-        payload = payload_memory(record) if into is None else as_target(into, record.payload_bytes, record.step)
         try:
-            read_payload(device, record, payload)
+            return fetch_payload(device, record, into)
         except (Damaged, OSError) as error:
             self.passed_over.append(str(error))
             if isinstance(error, OSError):
                 self.unreadable.append(str(error))
             return None
-        return payload
 
     def _read_record(self, slot: int) -> None:
         self.tags[slot] = NO_TAG
