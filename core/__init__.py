@@ -24,8 +24,8 @@ from .errors import (
     StoreInUse,
     WrongGeometry,
 )
-from .reader import FileReport
 from .record import Record
+from .report import FileReport
 from .saving import Saving
 from .statistics import Statistics
 from .store import Store

@@ -15,8 +15,8 @@ import time
 from typing import Any
 
 from .errors import NothingUsable, StoreError
-from .reader import FileReport
 from .record import Record
+from .report import FileReport
 from .store import Store
 
 INSPECT_HELP = "what a store is and holds, from its records only"

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,28 +24,15 @@ from .directory import Directory
 from .engine import Engine
 from .errors import Damaged, NoStore, NothingUsable, StoreClosed, StoreError
 from .layout import HEADER, Header, slot_name
-from .reading import fetch_payload
+from .reading import fetch_payload, verified_chunks
 from .ready import nothing_usable_message
 from .record import Record
+from .report import FileReport, report_on_header, report_on_slots
 from .scan import Scan
 
 _LOOKS = 100
 
 Payload = NDArray[np.uint8]
-
-
-@dataclass(frozen=True)
-class FileReport:
-    """What one file holds: "whole", "empty", "damaged", or "leftover" (older than what is kept, perhaps half overwritten).
-
-    `slot` is None for the header, `record` is None where there is no valid one.
-    """
-
-    file: str
-    slot: int | None
-    state: str
-    detail: str
-    record: Record | None
 
 
 class Reader:
@@ -178,9 +165,14 @@ class Reader:
         """As `read`, and the record that was found whole."""
         self._check_open()
         if record is not None:
-            if record.store != self._layout.store:
-                raise StoreError(f"the record of step {record.step} belongs to another store than {self.path}")
-            return record, self._payload(record, into)
+            found = record, self._payload(record, into)
+        else:
+            found = self._find(step, into, strict)
+        self._was_read(found[0])
+        return found
+
+    def _find(self, step: int | None, into: Any, strict: bool) -> tuple[Record, Payload]:
+        """The newest whole checkpoint (of `step`) and its payload."""
         if step is None and self._live is None and self._writable:
             return self._read_after_opening(into, strict)
         for looks in range(1, _LOOKS + 1):
@@ -202,6 +194,24 @@ class Reader:
         raise StoreError(
             f"{self.path} is overwritten faster than it can be read: try again, or create it with a larger keep"
         )
+
+    def chunks(self, record: Record) -> Iterator[tuple[int, Payload]]:
+        """A checkpoint in pieces: each chunk's offset in the payload and its verified bytes, the next ones being read
+        meanwhile. A piece lies in memory that is used again once the next is asked for.
+
+        For payloads that have no room in memory twice. Raises Damaged in the middle of it, so pieces handed out before
+        are of use only once it has come to its end; beside a writer, look at `newest` again then.
+        """
+        self._check_open()
+        device = self._device_of(record)
+        name = f"step {record.step} in slot {record.slot}"
+        yield from verified_chunks(
+            device, record.payload_offset, record.payload_bytes, record.chunk_bytes, record.digests, name
+        )
+        self._was_read(record)
+
+    def _was_read(self, record: Record) -> None:
+        """A checkpoint was read whole; a writer goes on with its run."""
 
     def _read_after_opening(self, into: Any, strict: bool) -> tuple[Record, Payload]:
         """The first read of a writer runs the survey; the payload is read once."""
@@ -231,10 +241,15 @@ class Reader:
         return True
 
     def _payload(self, record: Record, into: Any) -> Payload:
+        return fetch_payload(self._device_of(record), record, into)
+
+    def _device_of(self, record: Record) -> Device:
+        if record.store != self._layout.store:
+            raise StoreError(f"the record of step {record.step} belongs to another store than {self.path}")
         device = self._devices[record.slot]
         if device is None:
             raise Damaged(f"step {record.step}: the file {slot_name(record.slot)} is missing")
-        return fetch_payload(device, record, into)
+        return device
 
     def _nothing(self, step: int | None) -> StoreError:
         steps = sorted({record.step for record in self.records()}) if step is not None else []
@@ -258,31 +273,14 @@ class Reader:
     def verify(self) -> list[FileReport]:
         """Read every byte of every file and say what is in it."""
         self._check_open()
-        damage = read_header(self._directory).damage
-        header = FileReport(HEADER, None, "damaged" if damage else "whole", damage, None)
+        header = report_on_header(read_header(self._directory))
         for looks in range(1, _LOOKS + 1):
             scan = Scan(self._layout, self._devices, strict_io=False)
             kept = scan.in_order()[: self.keep]
-            slots = [self._verify_slot(scan, slot, kept) for slot in range(self._layout.slot_count)]
+            slots = report_on_slots(scan, kept, self._payload)
             if not any(report.state == "damaged" for report in slots) or not self._has_moved(kept, looks):
                 break
         return [header, *slots]
-
-    def _verify_slot(self, scan: Scan, slot: int, kept: list[Record]) -> FileReport:
-        record = scan.records[slot]
-        state, detail = "empty", ""
-        if slot in scan.reasons:
-            state, detail = "damaged", scan.reasons[slot]
-        elif record is not None:
-            state, detail = self._verify_payload(record, record in kept)
-        return FileReport(slot_name(slot), slot, state, detail, record)
-
-    def _verify_payload(self, record: Record, is_kept: bool) -> tuple[str, str]:
-        try:
-            self._payload(record, None)
-        except (Damaged, OSError) as reason:
-            return "damaged" if is_kept else "leftover", str(reason)
-        return "whole" if is_kept else "leftover", ""
 
     def _check_open(self) -> None:
         if self._closed:

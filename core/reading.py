@@ -1,7 +1,16 @@
-"""Reading one payload and proving that it is the one that was saved (promise `never-wrong`). Checked by damage tests."""
+"""Reading one payload and proving that it is the one that was saved (promise `never-wrong`). Checked by damage tests.
+
+In one piece into the caller's memory, or chunk by chunk in a few buffers that are used again:
+
+    device.read     chunk 2 ── chunk 3 ── chunk 4        a thread of its own, at most AHEAD chunks in front
+    the caller           chunk 0 ── chunk 1 ── chunk 2   each verified before it is handed out
+"""
 
 from __future__ import annotations
 
+from collections import deque
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -13,6 +22,9 @@ from .errors import Damaged
 from .incoming import as_target
 from .record import Record
 from .rules import align_up, chunk_length
+
+AHEAD = 2
+"""Chunks that are being read while one is looked at."""
 
 
 def payload_memory(record: Record) -> NDArray[np.uint8]:
@@ -49,6 +61,40 @@ def read_payload(device: Device, record: Record, into: NDArray[np.uint8]) -> Non
                 f"step {record.step} in slot {record.slot}: chunk {index} of {len(record.digests)} is damaged"
             )
         start += length
+
+
+def verified_chunks(
+    device: Device, start: int, total_bytes: int, chunk_bytes: int, digests: Sequence[int], name: str
+) -> Iterator[tuple[int, NDArray[np.uint8]]]:
+    """Each chunk's offset in a payload that begins at `start` of its file, and its verified bytes.
+
+    The bytes lie in a buffer that is used again once the next chunk is asked for. Raises Damaged, beginning with `name`,
+    when a digest is wrong or the file ends early; OSError when the medium fails.
+    """
+    buffers = [aligned_buffer(align_up(min(chunk_bytes, total_bytes))) for _ in digests[: AHEAD + 1]]
+    reading: deque[tuple[NDArray[np.uint8], Future[None]]] = deque()
+    with ThreadPoolExecutor(1, thread_name_prefix="lastgood reader") as pool:
+
+        def read_on(index: int) -> None:
+            if index < len(digests):
+                piece = buffers[index % len(buffers)][: chunk_length(total_bytes, chunk_bytes, index)]
+                reading.append((piece, pool.submit(device.read, start + index * chunk_bytes, piece)))
+
+        for index in range(AHEAD):
+            read_on(index)
+        try:
+            for index, expected in enumerate(digests):
+                read_on(index + AHEAD)
+                piece, read = reading.popleft()
+                try:
+                    read.result()
+                except EOFError as error:
+                    raise Damaged(f"{name}: {error}") from error
+                if digest(piece) != expected:
+                    raise Damaged(f"{name}: chunk {index} of {len(digests)} is damaged")
+                yield index * chunk_bytes, piece
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def rewrite_payload(device: Device, record: Record) -> None:

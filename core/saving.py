@@ -48,33 +48,34 @@ class Saving:
                 self.abandon(error)
                 raise
 
-    def finish(self) -> Ticket:
-        """The payload is complete: the ticket, for waiting until it is durable.
+    def finish(self, *, tell: bool = True) -> Ticket:
+        """The payload is complete: the ticket, for waiting until it is durable. Harmless a second time.
 
         Raises SaveFailed when an *earlier* save failed and nobody was told yet; this one goes on all the same, and is the
-        exception's `ticket`.
+        exception's `ticket`. With `tell=False` that is left to the next save: for threads that nobody listens to.
         """
         with Shield():
-            return self.finish_shielded()
+            return self.finish_shielded(tell=tell)
 
-    def finish_shielded(self) -> Ticket:
+    def finish_shielded(self, *, tell: bool = True) -> Ticket:
         """`finish` for a caller that holds a shield already."""
         self._is_over = True
         if self._flight is not None:
             self._flight.seal()
             self._flight = None
-        self._engine.tell_of_failures(self.ticket)
+        if tell:
+            self._engine.tell_of_failures(self.ticket)
         return self.ticket
 
-    def abandon(self, error: BaseException | None = None) -> None:
-        """The payload will not be completed; the ticket ends failed, from `error`. Harmless once it is finished."""
-        self._give_up(error or StoreError("abandoned by its caller"), is_told=True)
+    def abandon(self, error: BaseException | None = None, *, told: bool = True) -> None:
+        """The payload will not be completed; the ticket ends failed, from `error`. Harmless once it is finished.
 
-    def _give_up(self, error: BaseException, *, is_told: bool) -> None:
+        `told` says that whoever gave it up knows; otherwise the next save, or close, raises SaveFailed (promise `loud`).
+        """
         with Shield():
             self._is_over = True
             if self._flight is not None:
-                self._flight.give_up(error, is_told=is_told)
+                self._flight.give_up(error or StoreError("abandoned by its caller"), is_told=told)
                 self._flight = None
 
     def __enter__(self) -> Saving:
@@ -91,4 +92,4 @@ class Saving:
     def __del__(self) -> None:
         """Nobody can finish it any more: its place must not be held for ever."""
         if getattr(self, "_flight", None) is not None:
-            self._give_up(StoreError("it was dropped before it was finished"), is_told=False)
+            self.abandon(StoreError("it was dropped before it was finished"), told=False)

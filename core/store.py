@@ -32,7 +32,7 @@ from .interrupt import Shield
 from .layout import HEADER, Header, Layout, check_fits, encode_marked_header
 from .opening import create_store, open_for_writing
 from .options import Options
-from .reader import Payload, Reader
+from .reader import Reader
 from .ready import make_engine_ready
 from .record import Record
 from .rules import SEQUENCE_LIMIT
@@ -139,26 +139,13 @@ class Store(Reader):
 
     # --- continuing a run --------------------------------------------------------------------------------------------
 
-    def read_with_record(
-        self,
-        record: Record | None = None,
-        *,
-        step: int | None = None,
-        into: Payload | None = None,
-        strict: bool = False,
-    ) -> tuple[Record, Payload]:
-        """See Reader; saves made from now on continue the run of what was read."""
-        found = super().read_with_record(record, step=step, into=into, strict=strict)
-        self._continue(found[0])
-        return found
-
     def continue_run(self) -> None:
         """Let saves go on with the run of the newest checkpoint without reading it."""
         record = self.newest()
         if record is not None:
-            self._continue(record)
+            self._was_read(record)
 
-    def _continue(self, record: Record) -> None:
+    def _was_read(self, record: Record) -> None:
         if self._writable and not self._may_save:
             self._run, self._may_save = record.run, True
 

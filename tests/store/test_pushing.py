@@ -194,3 +194,25 @@ def test_closing_does_not_wait_for_one_that_nobody_will_finish() -> None:
         saving.push(b"x")
     with Store.open(directory, read_only=True) as reader:
         check_kept(reader, [1])
+
+
+def test_what_fails_in_a_thread_that_nobody_listens_to_is_told_by_the_next_save() -> None:
+    with create(MemoryDirectory()) as store:
+        store.begin(step=1).abandon(ValueError("the producer broke"), told=False)
+        quiet = store.begin(step=2)
+        quiet.push(payload_of(2))
+        assert quiet.finish(tell=False) is quiet.ticket, "this thread is not the one to hear of it"
+        with pytest.raises(SaveFailed, match=r"step 1 .*the producer broke") as told:
+            store.save(payload_of(3), step=3)
+        assert told.value.ticket is not None
+        assert told.value.ticket.wait(60).step == 3
+        check_kept(store, [3, 2])
+
+
+def test_what_its_caller_abandons_is_not_told_again() -> None:
+    with create(MemoryDirectory()) as store:
+        saving = store.begin(step=1)
+        saving.abandon(ValueError("I know"))
+        assert save(store, 2).step == 2
+        with pytest.raises(SaveFailed, match="I know"):
+            saving.ticket.wait(60)
