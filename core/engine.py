@@ -120,6 +120,7 @@ class Engine:
         """Raise SaveFailed for the failures nobody was told of yet (E2); `ticket` is that of the save just started, whose
         own failure, should it have ended already, is left for the next to be told."""
         failures = [self.failures.popleft() for _ in range(len(self.failures))]
+        failures.sort(key=lambda failed: failed.sequence)  # the first cause first, whichever save ended first
         if ticket in failures:
             failures.remove(ticket)
             self.failures.append(ticket)
