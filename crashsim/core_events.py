@@ -2,6 +2,7 @@
 
     monotone    the root only ever goes to a newer tag
     no-reuse    a slot handed out is neither being written by another save nor holds a checkpoint to be kept
+    bounded     a slot handed out is one of those that the store was created with
     no-leak     when no save is under way every slot is free, quarantined or kept; nobody waits in vain
     loud        a save that ends says the truth about itself
 
@@ -18,7 +19,7 @@ from .core_driver import Driver, Event
 from .core_target import cells, rules, steps
 from .core_words import slots_unaccounted, tag_text
 from .programs import ASKS, TOUCHES, Node
-from .promises import LOUD, MONOTONE, NO_LEAK, NO_REUSE
+from .promises import BOUNDED, LOUD, MONOTONE, NO_LEAK, NO_REUSE
 
 Broken = tuple[str, str]
 """A promise, and what happened to it."""
@@ -75,8 +76,11 @@ class EventJudge:
             yield from self._ended(event, words, others)
 
     def _reused(self, tag: int, ghost: Ghost, others: Sequence[int]) -> Iterator[Broken]:
-        """A slot was handed to the save with this tag: was it anybody's?"""
+        """A slot was handed to the save with this tag: was it anybody's, and is it one at all?"""
         slot = rules.slot_of(tag)
+        if slot >= self.bounds.slots:
+            yield BOUNDED, f"slot {slot} is handed out, and the store was created with {self.bounds.slots}"
+            return
         for held in ghost.acknowledged:
             if rules.slot_of(held) == slot:
                 yield NO_REUSE, f"slot {slot} is handed out while it holds {tag_text(held)}, which is to be kept"

@@ -58,9 +58,9 @@ class Report:
         }
 
 
-def target_named(program: str) -> Target:
-    """The real programs, or a mutant's."""
-    return real_target() if program == "real" else mutant_target(MUTANTS[program])
+def target_named(program: str, medium: str) -> Target:
+    """The real programs, or a mutant's on this medium."""
+    return real_target() if program == "real" else mutant_target(MUTANTS[program], medium)
 
 
 def promises_of(program: str, digests: tuple[str, ...]) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ def explore(
     progress: Progress | None = None,
 ) -> Report:
     """Search within the bounds, or take random walks, and report."""
-    system = CoreSystem(target_named(program), bounds, digests, promises, restart_once=not walks)
+    system = CoreSystem(target_named(program, bounds.medium), bounds, digests, promises, restart_once=not walks)
     if walks:
         result = random_walks(system, walks, seed, progress=progress)
     else:
@@ -102,7 +102,9 @@ def replay(wanted: Replay) -> Report:
         raise BadReplay(f"this replay string is of a mutant that is not known: {wanted.program}")
     found = wanted.counterexample
     digests = (found.violation.digests,) if found.violation.digests else (TRUSTED, IGNORED)
-    system = CoreSystem(target_named(wanted.program), wanted.bounds, digests, (found.violation.promise,))
+    system = CoreSystem(
+        target_named(wanted.program, wanted.bounds.medium), wanted.bounds, digests, (found.violation.promise,)
+    )
     state = dict(system.initial())[found.start]
     violation = None
     for number, move in enumerate(found.moves, 1):

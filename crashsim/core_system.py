@@ -31,7 +31,7 @@ from .core_target import Target, cells, rules
 from .core_words import tag_text
 from .media import MEDIA
 from .programs import ASKS, TOUCHES
-from .promises import LOUD, MONOTONE, NEWEST_SURVIVES, PROMISES, Violation
+from .promises import LOUD, MONOTONE, NEWEST_SURVIVES, NO_HARM, PROMISES, Violation
 from .replay import split_path
 from .store_layout import NOTHING, Layout, StoreMedium, content_of, life_in, tag_in
 
@@ -50,15 +50,17 @@ class CoreSystem:
         promises: Sequence[str] = tuple(PROMISES),
         *,
         restart_once: bool = False,
+        losses: int | None = None,
     ) -> None:
         """Judge `promises`, recovering in each way of `digests`. With `restart_once`, a search that never visits a state
-        twice is spared the moves into another life that it has seen from an equal medium."""
+        twice is spared the moves into another life that it has seen from an equal medium. With `losses`, a power
+        loss takes at most so many writes."""
         self.target = target
         self.bounds = bounds
         self.digests = tuple(digests)
         self.promises = frozenset(promises)
         self.layout = Layout(bounds.slots, bounds.chunks)
-        self.store = StoreMedium(self.layout, MEDIA[bounds.medium]())
+        self.store = StoreMedium(self.layout, MEDIA[bounds.medium](), losses)
         self.driver = Driver(target, bounds, self.store)
         self.events = EventJudge(self.driver, bounds)
         self.aftermaths = [self._aftermath(each) for each in digests]
@@ -203,12 +205,23 @@ class CoreSystem:
                     found.append(Violation(NEWEST_SURVIVES, sentence, path, aftermath.digests))
             for promise, (path, sentence) in judged.problems.items():
                 found.append(Violation(promise, sentence, path, aftermath.digests))
+        found += self._harmed(medium, ghost)
         if ghost.marked:
             found += self._mark_lost(medium, acknowledged)
         wanted = [each for each in found if each.promise in self.promises]
         if not wanted:
             self._clean.add(key)
         return min(wanted, key=lambda each: len(split_path(each.crash)), default=None)
+
+    def _harmed(self, medium: int, ghost: Ghost) -> Iterator[Violation]:
+        """Checkpoints still to be kept that are, for whoever reads them now, no longer what they were."""
+        contents = self.store.contents(medium)
+        for tag in ghost.acknowledged:
+            slot = rules.slot_of(tag)
+            for what, content in (("record", contents.records[slot]), ("payload", contents.payloads[slot])):
+                if content <= NOTHING or tag_in(content) != tag:
+                    yield Violation(NO_HARM, f"{tag_text(tag)} is still to be kept, and its {what} has been changed")
+                    return
 
     def _mark_lost(self, medium: int, acknowledged: int) -> Iterator[Violation]:
         for index, (image, _) in enumerate(self.store.power_losses(medium)):

@@ -99,8 +99,10 @@ def real_target() -> Target:
     return Target("real", save.save, recover.survey, recover.make_ready)
 
 
-def mutant_target(mutant: Mutant) -> Target:
-    """The programs with one mutant's changes."""
+def mutant_target(mutant: Mutant, medium: str = "") -> Target:
+    """The programs with one mutant's changes, which on some media may be no change."""
+    if medium in mutant.unless:
+        return real_target()
     return Target(
         mutant.name,
         edited(save.save, mutant.save),

@@ -13,6 +13,8 @@ MONOTONE = "monotone"
 NO_REUSE = "no-reuse"
 NO_LEAK = "no-leak"
 LOUD = "loud"
+NO_HARM = "no-harm"
+BOUNDED = "bounded"
 
 PROMISES: dict[str, str] = {
     NEWEST_SURVIVES: "after a crash, recovery returns a checkpoint at least as new as every acknowledged one",
@@ -21,6 +23,8 @@ PROMISES: dict[str, str] = {
     NO_REUSE: "a slot that holds a checkpoint still to be kept is never handed to a save",
     NO_LEAK: "at rest, every slot is free, kept or quarantined",
     LOUD: "a failed save says so, and a store that ever acknowledged one says so",
+    NO_HARM: "whatever a save comes to, it leaves every checkpoint still to be kept as it was",
+    BOUNDED: "nothing but the slots that the store was created with is ever handed out",
 }
 
 

@@ -116,8 +116,10 @@ def _agreed(contents: Image) -> int:
 class StoreMedium:
     """A store on a medium, its states numbered, every transition computed once."""
 
-    def __init__(self, layout: Layout, rules: Rules) -> None:
+    def __init__(self, layout: Layout, rules: Rules, losses: int | None = None) -> None:
+        """With `losses`, a power loss takes at most so many writes: the least harm first, for minimal counterexamples."""
         self.layout = layout
+        self.losses = losses
         self.medium = Medium(rules, layout.file_of_places())
         self.states: list[State] = []
         self._numbers: dict[State, int] = {}
@@ -192,7 +194,10 @@ class StoreMedium:
         found = self._images.get(number)
         if found is None:
             images = self.medium.images(self.states[number], self.layout.collapse)
-            found = self._images[number] = [(self.number(State(each.image, ())), each.lost) for each in images]
+            found = [(self.number(State(each.image, ())), each.lost) for each in images]
+            if self.losses is not None:
+                found = [each for each in found if len(each[1]) <= self.losses]
+            self._images[number] = found
         return found
 
     def images_seen(self) -> int:

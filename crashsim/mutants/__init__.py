@@ -10,14 +10,14 @@ They are data: this module imports nothing of the core.
 
 from __future__ import annotations
 
-from ..promises import MONOTONE, NEVER_WRONG, NEWEST_SURVIVES, NO_LEAK, NO_REUSE
+from ..promises import BOUNDED, MONOTONE, NEVER_WRONG, NEWEST_SURVIVES, NO_HARM, NO_LEAK, NO_REUSE
 from .failing import FAILING
 from .mutant import EQUIVALENT, SLOT_ONLY, Edits, Mutant
 from .order import ORDER
 from .recovering import RECOVERING
 from .sharing import SHARING
 
-SILENT = (NEWEST_SURVIVES, NEVER_WRONG, MONOTONE, NO_REUSE, NO_LEAK)
+SILENT = (NEWEST_SURVIVES, NEVER_WRONG, MONOTONE, NO_REUSE, NO_LEAK, NO_HARM, BOUNDED)
 """The promises whose loss nobody would be told of."""
 
 MUTANTS: dict[str, Mutant] = {each.name: each for each in (*ORDER, *SHARING, *FAILING, *RECOVERING)}

@@ -14,7 +14,10 @@ Edits = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class Mutant:
-    """One broken protocol: what was changed, what that breaks, and what it takes to see it."""
+    """One broken protocol: what was changed, what that breaks, and what it takes to see it.
+
+    `unless` names media on which the change is none. `published` marks those that a published system shipped.
+    """
 
     name: str
     says: str
@@ -26,3 +29,5 @@ class Mutant:
     compare_swap: str = ""
     bounds: Bounds = field(default=Bounds(saves=3))
     why: str = ""
+    unless: tuple[str, ...] = ()
+    published: bool = False

@@ -23,7 +23,9 @@ def explore(capsys: pytest.CaptureFixture[str]) -> Any:
 def test_the_real_protocol_is_clean(explore: Any) -> None:
     status, out, err = explore("--saves", "2")
     assert (status, err) == (0, "")
-    assert out.startswith("clean: newest-survives, never-wrong, monotone, no-reuse, no-leak, loud hold in 1,165 states")
+    assert out.startswith(
+        "clean: newest-survives, never-wrong, monotone, no-reuse, no-leak, loud, no-harm, bounded hold in 1,165 states"
+    )
     assert "exhaustive within 2 savers, 2 saves, 2 writers, keep 1, 3 slots" in out
 
 
