@@ -171,7 +171,8 @@ class Flight:
         self._mine[STATUS] = self._status
         try:
             for step in self._program:
-                self.ticket.sequence = int(self._mine[MY_SEQUENCE])
+                if step == steps.STEP:
+                    continue
                 if step == steps.WRITE_PAYLOAD:
                     return
                 self._perform(step)
@@ -180,6 +181,7 @@ class Flight:
             self.error = mistake
             self._mine[OUTCOME] = FAILED
         assert self._mine[OUTCOME] != PENDING
+        self.ticket.sequence = int(self._mine[MY_SEQUENCE])
         self.engine.finished(self, int(self._mine[OUTCOME]))
 
     def _perform(self, step: int) -> None:
@@ -188,6 +190,7 @@ class Flight:
             if step == steps.WAIT:
                 time.sleep(0)
             elif step == steps.ACQUIRED:
+                self.ticket.sequence = int(self._mine[MY_SEQUENCE])
                 engine.prepare_slot(self._slot)
             elif step in (steps.PERSIST_PAYLOAD, steps.PERSIST_RECORD, steps.PERSIST_EMPTY_RECORD):
                 engine.device(self._slot).persist()

@@ -14,6 +14,13 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any, TypeVar
 
+try:  # the same two functions without their detour through enumerations, which takes as long as a small save
+    from _signal import getsignal as handler_of  # type: ignore[import-not-found]
+    from _signal import signal as set_handler
+except ImportError:
+    from signal import getsignal as handler_of
+    from signal import signal as set_handler
+
 Item = TypeVar("Item")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM, signal.SIGUSR1, signal.SIGUSR2)
@@ -34,16 +41,16 @@ class Shield:
         """Remember the signals from now on instead of handling them."""
         if not self._handlers and threading.current_thread() is threading.main_thread():
             for number in SIGNALS:
-                handler = signal.getsignal(number)
+                handler = handler_of(number)
                 if callable(handler):
                     self._handlers[number] = handler
-                    signal.signal(number, self._remember)
+                    set_handler(number, self._remember)
 
     def down(self) -> None:
         """Deliver what was remembered; a handler may raise, as it would have."""
         handlers, self._handlers = self._handlers, {}
         for number, handler in handlers.items():
-            signal.signal(number, handler)
+            set_handler(number, handler)
         caught, self._caught = self._caught, []
         for number, frame in caught:
             handlers[number](number, frame)

@@ -31,6 +31,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, fields
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,18 +88,18 @@ class Layout:
         """Slots: one for each save in flight and each checkpoint kept."""
         return self.in_flight + self.keep
 
-    @property
+    @cached_property
     def chunk_bytes(self) -> int:
         """What a payload is cut into; never more than a whole slot."""
         return min(self.chunk_limit_bytes, align_up(self.slot_bytes))
 
-    @property
+    @cached_property
     def area_bytes(self) -> int:
         """The record area in front of each payload."""
         chunks = chunk_count(self.slot_bytes, self.chunk_bytes)
         return record_area_bytes(FIXED_BYTES, DIGEST_BYTES, self.meta_bytes, chunks)
 
-    @property
+    @cached_property
     def file_bytes(self) -> int:
         """Size of one slot file."""
         return slot_file_bytes(self.area_bytes, self.slot_bytes)

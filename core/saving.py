@@ -10,6 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .engine import Engine
 from .errors import StoreError
 from .flight import Flight
@@ -35,18 +38,18 @@ class Saving:
         slot: the save is then abandoned.
         """
         with Shield() as shield:
-            self.push_shielded(buffer, shield)
-
-    def push_shielded(self, buffer: Any, shield: Shield) -> None:
-        """`push` for a caller that holds a shield already."""
-        if self._is_over:
-            raise StoreError(f"the save of step {self.ticket.step} is finished: begin another to push more")
-        if self._flight is not None:
             try:
-                self._flight.push(as_bytes(buffer), shield.check)
+                self.push_shielded(as_bytes(buffer), shield)
             except BaseException as error:
                 self.abandon(error)
                 raise
+
+    def push_shielded(self, piece: NDArray[np.uint8], shield: Shield) -> None:
+        """`push` for a caller that holds a shield already, and abandons the save when this raises."""
+        if self._is_over:
+            raise StoreError(f"the save of step {self.ticket.step} is finished: begin another to push more")
+        if self._flight is not None:
+            self._flight.push(piece, shield.check)
 
     def finish(self, *, tell: bool = True) -> Ticket:
         """The payload is complete: the ticket, for waiting until it is durable. Harmless a second time.
