@@ -57,7 +57,7 @@ class EventJudge:
     def broken_by(self, event: Event, words: Sequence[int], ghost: Ghost, others: Sequence[int]) -> Iterator[Broken]:
         """What is wrong with this event, with these shared words after it and the other savers where they are."""
         kind = event[0]
-        if kind == "root" and event[2] <= event[1]:
+        if kind == "root" and rules.sequence_of(event[2]) <= rules.sequence_of(event[1]):
             yield MONOTONE, f"the published checkpoint goes from {tag_text(event[1])} back to {tag_text(event[2])}"
         elif kind == "acquired":
             yield from self._reused(event[1], ghost, others)
