@@ -28,11 +28,14 @@ COMMANDS = {
     "export": ("lastgood.models.transfer_command", "write a checkpoint as safetensors, .pt, or one file of its own"),
     "import": ("lastgood.models.transfer_command", "save a safetensors, .pt or exported file into a store"),
     "explore": ("lastgood.crashsim.command", "crash the save protocol at every point, in every way"),
+    "goodput": ("lastgood.goodput.command", "replay a failure trace: how much work each strategy would have kept"),
     "bench": ("lastgood.benchmarks.command", "measure the core against the raw limits of this machine"),
 }
 """Name of the subcommand -> the module that does it, and one line of help."""
 
-EXTRAS = {"torch": "torch", "rich": "cli", "hypothesis": "proofs", "crosshair": "proofs", "z3": "proofs"}
+EXTRAS = {
+    "torch": "torch", "rich": "cli", "matplotlib": "bench", "hypothesis": "proofs", "crosshair": "proofs", "z3": "proofs",
+}  # fmt: skip
 """What is not installed by default -> the extra that brings it."""
 
 DONE, FAILED_CHECK, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130

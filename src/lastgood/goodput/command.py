@@ -1,0 +1,119 @@
+"""`lastgood goodput`: replay a failure trace for every strategy, over a sweep of intervals.
+
+lastgood goodput                                the synthetic spot trace that comes with lastgood
+lastgood goodput --trace FILE --costs FILE      your own; a file of `lastgood tune` is a table of costs
+lastgood goodput --generate poisson --every 600
+lastgood goodput --formula artifact             the published closed form instead, for the published VGG16 series
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from . import report
+from .costs import read_costs
+from .formula import published
+from .generate import KINDS, generate
+from .replay import replay
+from .strategies import ROWS
+from .trace import BadInput, Trace, read_trace, shipped_trace
+
+DONE, BAD_USAGE = 0, 2
+INTERVALS = "1,2,5,10,25,50,100,200,500"
+FIGURES = (".png", ".svg", ".pdf")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of `lastgood goodput`."""
+    what = parser.add_argument_group("the failures")
+    what.add_argument("--trace", metavar="FILE", help="a CSV file with columns Time (seconds) and GPUs")
+    what.add_argument("--generate", choices=sorted(KINDS), help="make a trace by rule instead")
+    what.add_argument("--gpus", type=int, default=64, help="for --generate: GPUs of the whole job (default 64)")
+    what.add_argument("--hours", type=float, default=12.0, help="for --generate: its length (default 12)")
+    what.add_argument(
+        "--every", type=float, default=1800.0, help="for --generate: seconds between losses (default 1800)"
+    )
+    what.add_argument(
+        "--away", type=float, default=600.0, help="for --generate: seconds until they are back (default 600)"
+    )
+    what.add_argument("--seed", type=int, default=0, help="for what is drawn (default 0)")
+    how = parser.add_argument_group("the job")
+    how.add_argument(
+        "--costs", metavar="FILE", help="a table of costs in JSON (default: VGG16 on an A100, as published)"
+    )
+    how.add_argument("--restart", type=float, metavar="SECONDS", help="from a failure until loading begins")
+    how.add_argument("--interval", type=int, default=10, help="the fixed interval that is shown (default 10 steps)")
+    how.add_argument("--intervals", default=INTERVALS, help=f"the sweep (default {INTERVALS})")
+    how.add_argument("--formula", choices=["artifact"], help="compute the published artifact's closed form instead")
+    parser.add_argument("--figure", metavar="FILE", help="also draw it (.png, .svg or .pdf; needs matplotlib)")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay and print; returns the exit status."""
+    try:
+        trace = the_trace(arguments)
+        if arguments.formula:
+            series = published()
+            shown = report.formula_object(trace, series) if arguments.json else report.formula_table(trace, series)
+        else:
+            shown = replayed(trace, arguments)
+    except BadInput as problem:
+        print(f"lastgood: {problem}", file=sys.stderr)
+        return BAD_USAGE
+    print(json.dumps(shown) if arguments.json else shown)
+    return DONE
+
+
+def the_trace(arguments: argparse.Namespace) -> Trace:
+    """The one that is asked for."""
+    if arguments.trace and arguments.generate:
+        raise BadInput("--trace and --generate: give one of the two")
+    if arguments.trace:
+        return read_trace(arguments.trace)
+    if arguments.generate:
+        sizes = {name: getattr(arguments, name) for name in ("gpus", "hours", "every", "away", "seed")}
+        return generate(arguments.generate, **sizes)
+    return shipped_trace()
+
+
+def replayed(trace: Trace, arguments: argparse.Namespace) -> Any:
+    """The sweep, as a table or an object; drawn on the way when that was asked for."""
+    intervals = the_intervals(arguments.intervals, arguments.interval)
+    if arguments.figure and not arguments.figure.endswith(FIGURES):
+        raise BadInput(f"--figure {arguments.figure}: give a name that ends in {', '.join(FIGURES)}")
+    overrides = {} if arguments.restart is None else {"restart_seconds": arguments.restart}
+    costs = read_costs(arguments.costs, **overrides)
+    sweep = {}
+    for row in ROWS:
+        show_progress(row.name)
+        sweep[row.name] = [
+            replay(trace, row, costs.of(row.name), interval, seed=arguments.seed) for interval in intervals
+        ]
+    if arguments.figure:
+        from .figure import draw  # needs matplotlib
+
+        draw(arguments.figure, trace, sweep)
+    if arguments.json:
+        return report.as_object(trace, sweep, arguments.interval, costs=costs.name, seed=arguments.seed)
+    return report.as_table(trace, sweep, arguments.interval)
+
+
+def the_intervals(text: str, fixed: int) -> list[int]:
+    """The sweep in order, with the fixed interval among it."""
+    try:
+        intervals = sorted({fixed, *(int(word) for word in text.split(","))})
+    except ValueError:
+        raise BadInput(f"--intervals {text}: give numbers of steps with commas between them, like 1,2,5,10") from None
+    if intervals[0] < 1:
+        raise BadInput(f"an interval of {intervals[0]} steps: give 1 or more")
+    return intervals
+
+
+def show_progress(name: str) -> None:
+    """One line for each system, on a terminal only."""
+    if sys.stderr.isatty():
+        print(f"replaying {name} …", file=sys.stderr)
