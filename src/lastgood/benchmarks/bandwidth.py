@@ -17,6 +17,7 @@ from . import raw
 
 CHUNK = 4 * raw.MEGABYTE
 RAW_THREADS = (1, 2, 4)
+COPYING = ", over raw calls that copy first"
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,9 @@ def noise(length: int) -> NDArray[np.uint8]:
 def saving(directory: str, payload: int, repetitions: int, progress: Callable[[str], None]) -> list[Cell]:
     """Persisted bandwidth of `Store.save` with 1, 2 and 4 in flight, over the best raw overwrite of the same bytes.
 
-    Raw and store take turns, raw with one, two and four threads. Files are written once beforehand, since
-    first writes into fresh blocks are another matter.
+    Raw and store take turns, raw with one, two and four threads, and once more where each thread copies its chunk first:
+    what the copy alone takes from the device on this machine. Files are written once beforehand, since first writes into
+    fresh blocks are another matter.
     """
     saves = max(4, 2**30 // payload)
     source = noise(payload)
@@ -57,15 +59,18 @@ def saving(directory: str, payload: int, repetitions: int, progress: Callable[[s
                 store.save(source, step=step).wait()
             _save_rate(store, source, saves)  # staging memory is touched for the first time here
             ours: list[float] = []
-            limits: dict[int, list[float]] = {threads: [] for threads in RAW_THREADS}
+            plain: dict[int, list[float]] = {threads: [] for threads in RAW_THREADS}
+            copied: dict[int, list[float]] = {threads: [] for threads in RAW_THREADS}
             for _ in range(repetitions):
-                for threads, samples in limits.items():
-                    samples.append(raw.write_rate(descriptors, buffers, payload, CHUNK, threads, saves))
+                for threads in RAW_THREADS:
+                    plain[threads].append(raw.write_rate(descriptors, buffers, payload, CHUNK, threads, saves))
                     ours.append(_save_rate(store, source, saves))
+                    copied[threads].append(raw.write_rate(descriptors, buffers, payload, CHUNK, threads, saves, source))
         mine = statistics.median(ours)
         # The best median, not the median of the best: the largest of several noisy samples is mostly noise.
-        limit = max(statistics.median(samples) for samples in limits.values())
+        limit, copying = (max(statistics.median(each) for each in limits.values()) for limits in (plain, copied))
         cells.append(Cell(name, mine, limit, mine / limit, ours))
+        cells.append(Cell(name + COPYING, mine, copying, mine / copying, ours))
         _remove(path)
     for descriptor in descriptors:
         os.close(descriptor)

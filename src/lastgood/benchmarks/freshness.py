@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from lastgood.core import Store
 from lastgood.core.writers import Writers
 
+WRITERS = 3
+
 
 class FairWriters(Writers):
     """The same threads, taking chunks round robin over the saves in flight."""
@@ -35,15 +37,19 @@ class FairWriters(Writers):
         super().submit(self._submitted[sequence], work)
 
 
-def mean_age(directory: str, source: NDArray[np.uint8], in_flight: int, seconds: float, *, fair: bool) -> float:
-    """Mean age, in seconds, of the newest durable checkpoint under back-to-back saves."""
-    path = os.path.join(directory, f"fresh-{in_flight}-{fair}")
+def mean_age(
+    directory: str, source: NDArray[np.uint8], in_flight: int, staging: int, seconds: float, *, fair: bool
+) -> float:
+    """Mean age, in seconds, of the newest durable checkpoint under back-to-back saves, with so much staging memory."""
+    path = os.path.join(directory, f"fresh-{in_flight}-{staging}-{fair}")
     returned: dict[int, float] = {}
-    with Store.create(path, slot_bytes=source.size, in_flight=in_flight, keep=1) as store:
+    with Store.create(
+        path, slot_bytes=source.size, in_flight=in_flight, keep=1, staging_bytes=staging, writers=WRITERS
+    ) as store:
         engine = store._started()
         if fair:
             engine.writers.close()
-            engine.writers = FairWriters(2, "fair")
+            engine.writers = FairWriters(WRITERS, "fair")
         for step in range(in_flight + 1):
             store.save(source, step=step).wait()
             returned[step] = time.perf_counter()

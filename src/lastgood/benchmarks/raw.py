@@ -33,8 +33,18 @@ def open_direct(path: str, length: int) -> int:
     return descriptor
 
 
-def write_payload(descriptor: int, buffers: NDArray[np.uint8], payload: int, chunk: int, threads: int) -> None:
-    """Overwrite `payload` bytes in chunks from reused buffers with some threads, then fdatasync."""
+def write_payload(
+    descriptor: int,
+    buffers: NDArray[np.uint8],
+    payload: int,
+    chunk: int,
+    threads: int,
+    source: NDArray[np.uint8] | None = None,
+) -> None:
+    """Overwrite `payload` bytes in chunks from reused buffers with some threads, then fdatasync.
+
+    With a `source` each chunk is copied from there into its buffer first: the least that a save does whose caller goes on.
+    """
     offsets = iter(range(0, payload, chunk))
     turn = threading.Lock()
 
@@ -45,7 +55,10 @@ def write_payload(descriptor: int, buffers: NDArray[np.uint8], payload: int, chu
             if offset is None:
                 return
             start = offset % (buffers.size - chunk + 1) // chunk * chunk
-            os.pwrite(descriptor, buffers[start : start + min(chunk, payload - offset)].data, offset)
+            piece = buffers[start : start + min(chunk, payload - offset)]
+            if source is not None:
+                np.copyto(piece, source[offset : offset + piece.size])
+            os.pwrite(descriptor, piece.data, offset)
 
     helpers = [threading.Thread(target=work) for _ in range(threads - 1)]
     for helper in helpers:
@@ -57,12 +70,18 @@ def write_payload(descriptor: int, buffers: NDArray[np.uint8], payload: int, chu
 
 
 def write_rate(
-    descriptors: list[int], buffers: NDArray[np.uint8], payload: int, chunk: int, threads: int, saves: int
+    descriptors: list[int],
+    buffers: NDArray[np.uint8],
+    payload: int,
+    chunk: int,
+    threads: int,
+    saves: int,
+    source: NDArray[np.uint8] | None = None,
 ) -> float:
-    """Persisted bytes per second over several payloads, one after the other."""
+    """Persisted bytes per second over several payloads, one after the other; see `write_payload`."""
     began = time.perf_counter()
     for save in range(saves):
-        write_payload(descriptors[save % len(descriptors)], buffers, payload, chunk, threads)
+        write_payload(descriptors[save % len(descriptors)], buffers, payload, chunk, threads, source)
     return saves * payload / (time.perf_counter() - began)
 
 
