@@ -3,15 +3,13 @@
     begin ── push ── push ── ... ── finish ──> ticket          its place in the order of saves is that of `begin`
                         └── abandon ──> the slot is given back, nothing kept was touched (promise `no-harm`)
 
-One thread at a time may push; it need not be the one that began. A save that is dropped unfinished is abandoned.
+One thread at a time may push; it need not be the one that began. A save that is dropped unfinished is abandoned: by a guard of
+its own, that is gone once it is finished, since an interrupt that falls into a destructor is lost.
 """
 
 from __future__ import annotations
 
 from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
 
 from .engine import Engine
 from .errors import StoreError
@@ -29,6 +27,7 @@ class Saving:
         self.ticket = ticket
         self._engine = engine
         self._flight = flight
+        self._guard = _Guard(flight) if flight is not None else None
         self._is_over = False
 
     def push(self, buffer: Any) -> None:
@@ -38,18 +37,14 @@ class Saving:
         slot: the save is then abandoned.
         """
         with Shield() as shield:
-            try:
-                self.push_shielded(as_bytes(buffer), shield)
-            except BaseException as error:
-                self.abandon(error)
-                raise
-
-    def push_shielded(self, piece: NDArray[np.uint8], shield: Shield) -> None:
-        """`push` for a caller that holds a shield already, and abandons the save when this raises."""
-        if self._is_over:
-            raise StoreError(f"the save of step {self.ticket.step} is finished: begin another to push more")
-        if self._flight is not None:
-            self._flight.push(piece, shield.check)
+            if self._is_over:
+                raise StoreError(f"the save of step {self.ticket.step} is finished: begin another to push more")
+            if self._flight is not None:
+                try:
+                    self._flight.push(as_bytes(buffer), shield.check)
+                except BaseException as error:
+                    self.abandon(error)
+                    raise
 
     def finish(self, *, tell: bool = True) -> Ticket:
         """The payload is complete: the ticket, for waiting until it is durable. Harmless a second time.
@@ -58,16 +53,11 @@ class Saving:
         exception's `ticket`. With `tell=False` that is left to the next save: for threads that nobody listens to.
         """
         with Shield():
-            return self.finish_shielded(tell=tell)
-
-    def finish_shielded(self, *, tell: bool = True) -> Ticket:
-        """`finish` for a caller that holds a shield already."""
-        self._is_over = True
-        if self._flight is not None:
-            self._flight.seal()
-            self._flight = None
-        if tell:
-            self._engine.tell_of_failures(self.ticket)
+            if self._flight is not None:
+                self._flight.seal()
+            self._end()
+            if tell:
+                self._engine.tell_of_failures(self.ticket)
         return self.ticket
 
     def abandon(self, error: BaseException | None = None, *, told: bool = True) -> None:
@@ -76,10 +66,12 @@ class Saving:
         `told` says that whoever gave it up knows; otherwise the next save, or close, raises SaveFailed (promise `loud`).
         """
         with Shield():
-            self._is_over = True
             if self._flight is not None:
                 self._flight.give_up(error or StoreError("abandoned by its caller"), is_told=told)
-                self._flight = None
+            self._end()
+
+    def _end(self) -> None:
+        self._is_over, self._flight, self._guard = True, None, None
 
     def __enter__(self) -> Saving:
         """Itself."""
@@ -92,7 +84,14 @@ class Saving:
         else:
             self.abandon(error)
 
+
+class _Guard:
+    """Abandons a save that nobody can finish any more: its place must not be held for ever."""
+
+    def __init__(self, flight: Flight) -> None:
+        self._flight = flight
+
     def __del__(self) -> None:
-        """Nobody can finish it any more: its place must not be held for ever."""
-        if getattr(self, "_flight", None) is not None:
-            self.abandon(StoreError("it was dropped before it was finished"), told=False)
+        if not self._flight.is_sealed:
+            with Shield():
+                self._flight.give_up(StoreError("it was dropped before it was finished"), is_told=False)

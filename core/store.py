@@ -27,6 +27,7 @@ from .creation import close_all, make_missing, read_header
 from .directory import Directory, Lock
 from .engine import Engine
 from .errors import OtherRun, StoreError, WrongGeometry
+from .flight import Flight
 from .incoming import as_meta, as_pieces, whole_number
 from .interrupt import Shield
 from .layout import HEADER, Header, Layout, check_fits, encode_marked_header
@@ -164,15 +165,18 @@ class Store(Reader):
         """
         pieces, total = as_pieces(buffers)
         with Shield() as shield:
-            saving = self._begin(step, meta, total if total is not None else total_bytes, shield, by_hand=False)
-            try:
-                for piece in pieces if total is not None else shield.lowered_for(pieces):
-                    saving.push_shielded(piece, shield)
-            except BaseException as error:
-                shield.up()
-                saving.abandon(error)
-                raise
-            return saving.finish_shielded()
+            engine, flight, ticket = self._begin(step, meta, total if total is not None else total_bytes, shield)
+            if flight is not None:
+                try:
+                    for piece in pieces if total is not None else shield.lowered_for(pieces):
+                        flight.push(piece, shield.check)
+                    flight.seal()
+                except BaseException as error:
+                    shield.up()
+                    flight.give_up(error, is_told=True)
+                    raise
+            engine.tell_of_failures(ticket)
+        return ticket
 
     def begin(self, *, step: int, meta: bytes = b"", total_bytes: int | None = None) -> Saving:
         """Begin a save whose payload will be pushed, by this thread or another; see `save` for the arguments.
@@ -180,18 +184,21 @@ class Store(Reader):
         Its place in the order of saves is taken now. Raises as `save` does.
         """
         with Shield() as shield:
-            return self._begin(step, meta, total_bytes, shield, by_hand=True)
+            engine, flight, ticket = self._begin(step, meta, total_bytes, shield)
+            if flight is not None:
+                flight.is_pushed_by_hand = True
+            return Saving(engine, flight, ticket)
 
-    def _begin(self, step: int, meta: bytes, total: int | None, shield: Shield, *, by_hand: bool) -> Saving:
+    def _begin(self, step: int, meta: bytes, total: int | None, shield: Shield) -> tuple[Engine, Flight | None, Ticket]:
+        """A flight that has its place and its slot; none when the overload policy refused it."""
         step = whole_number("step", step)
         content = as_meta(meta, self._layout.meta_bytes)
         engine = self._prepared(whole_number("total_bytes", total or 0), step)
         flight = engine.admit(step, content, total or 0, shield.check)
         if flight is None:
-            return Saving(engine, None, engine.skip(step))
-        flight.is_pushed_by_hand = by_hand
+            return engine, None, engine.skip(step)
         flight.begin()
-        return Saving(engine, flight, flight.ticket)
+        return engine, flight, flight.ticket
 
     def _prepared(self, total: int, step: int) -> Engine:
         self._check_writable()

@@ -40,23 +40,12 @@ class Interrupt:
     def _at_event(self, frame: FrameType, event: str, argument: Any) -> None:
         if event not in ("call", "c_return") or not frame.f_code.co_filename.startswith(CORE):
             return
-        if is_finalizing(frame):
-            return
         self._count += 1
         if self._count == self._last:
             sys.setprofile(None)
             self.came = True
             self.place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} ({event} {argument or ''})"
             signal.raise_signal(signal.SIGINT)
-
-
-def is_finalizing(frame: FrameType | None) -> bool:
-    """Whether this runs on behalf of a `__del__`: Python itself prints and drops every exception that leaves one."""
-    while frame is not None and frame.f_code.co_filename.startswith(CORE):
-        if frame.f_code.co_name == "__del__":
-            return True
-        frame = frame.f_back
-    return False
 
 
 def every_instant(trial: Callable[[int], bool], all_of_the_first: int = 10**9) -> int:
