@@ -23,7 +23,7 @@ class Bounds(NamedTuple):
     faults: int = 0
     restarts: int = 0
     one_persist: int = 0
-    medium: str = "page_cache"
+    medium: str = "page-cache"
 
     @property
     def slots(self) -> int:

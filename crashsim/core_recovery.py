@@ -129,8 +129,7 @@ class Recovery:
             elif step == steps.WRITE_EMPTY_RECORD:
                 medium = store.write_record(medium, slot, NOTHING)
             elif step == steps.REWRITE_PAYLOAD:
-                for chunk in range(layout.chunks):
-                    medium = store.write(medium, layout.chunk_place(slot, chunk), contents.payloads[slot])
+                medium = store.rewrite_payload(medium, slot, contents.payloads[slot])
             elif step == steps.WRITE_MARK:
                 medium = store.write(medium, layout.mark, 1)
             elif step in PERSISTS:

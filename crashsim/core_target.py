@@ -40,13 +40,15 @@ def slot_only_compare_swap(found: int, seen: int, wanted: int) -> tuple[int, int
 
 @dataclass(frozen=True)
 class Target:
-    """The programs to explore, and the one primitive that a mutant may change."""
+    """The programs to explore, the one primitive that a mutant may change, and what its writers do."""
 
     name: str
     save: Callable[..., Iterator[int]]
     survey: Callable[..., Iterator[int]]
     make_ready: Callable[..., Iterator[int]]
     compare_swap: CompareSwap = whole_word_compare_swap
+    writers_persist: bool = True
+    """Whether each writer persists what it stored itself, where the medium asks for that."""
 
     def saver(self, words: int, keep: int, one_persist: int) -> Program:
         """The save program as an automaton."""

@@ -1,7 +1,8 @@
 """One definition of what a crash can leave: images as order ideals of micro-operations. Trusted; pinned by litmus tests.
 
-A medium is a row of *places*, each the largest unit that is never torn. A write is cut into *micro-operations*, one a
-place. A micro-operation is *outstanding* until a persist that covers it has returned:
+A medium is a row of *places*, each the largest unit that is never torn. What a program does is cut into
+*micro-operations*, each of which happens to its place or not at all. A micro-operation is *outstanding* until a persist
+that covers it has returned:
 
     base image      what is on the medium for certain
     outstanding     micro-operations issued since, oldest first, any of which may or may not be there
@@ -10,7 +11,7 @@ place. A micro-operation is *outstanding* until a persist that covers it has ret
                     downward closed:  whatever the medium orders before a member of D is in D too
 
 Everything that a returned persist forced has left the outstanding ones and is in the base, so every image contains
-it. What differs from medium to medium is four rules (`Rules`); each medium is one small module in `media/`.
+it. What differs from medium to medium is a few rules (`Rules`); each medium is one small module in `media/`.
 
 M1 forced-is-kept    no image lacks an operation that a returned persist forced
 M2 closed            every image is downward closed under `ordered`
@@ -24,8 +25,11 @@ hashed, compared and interned.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from itertools import groupby
 from typing import NamedTuple, Protocol
+
+from .promises import PROMISES
 
 
 class Operation(NamedTuple):
@@ -37,8 +41,24 @@ class Operation(NamedTuple):
 
     place: int
     content: int
-    thread: int
-    forgotten: bool
+    thread: int = 0
+    forgotten: bool = False
+    scope: tuple[int, ...] = ()
+    """The files, directories or ranges whose persist covers it."""
+    note: int = 0
+    """What else its medium has to know of it; each medium names its own."""
+    also: tuple[tuple[int, int], ...] = ()
+    """Further places and contents that change in the same instant."""
+
+    def effects(self) -> tuple[tuple[int, int], ...]:
+        """Every place that it changes, with what it puts there."""
+        return ((self.place, self.content), *self.also)
+
+    def overlaps(self, other: Operation) -> bool:
+        """Whether both change some place."""
+        if not self.also and not other.also:
+            return self.place == other.place
+        return not {place for place, _ in self.effects()}.isdisjoint(place for place, _ in other.effects())
 
 
 Image = tuple[int, ...]
@@ -53,28 +73,44 @@ class State(NamedTuple):
 
 
 class Persist(NamedTuple):
-    """A persist of `file` asked for by `thread`."""
+    """A persist of `file` (or directory, or range) asked for by `thread`."""
 
     file: int
     thread: int
 
 
+NO_FILE = -1
+"""What a fence persists: nothing by name, only what its thread has stored."""
+
+
 class Rules(Protocol):
-    """What distinguishes one medium from another. `file` is the file that a micro-operation's place belongs to."""
+    """What distinguishes one medium from another."""
 
     name: str
+    persist_per_thread: bool = False
+    """Whether every writer has to persist what it wrote itself, before it is joined."""
+    payload_note: int = 0
+    """The note of a micro-operation that writes payload."""
+    reports_failure: bool = True
+    """Whether a persist that forces nothing says so; a disk that lies does not."""
+    faults: int = 0
+    """How many faults a search allows here when nobody says how many."""
+    promises: tuple[str, ...] = tuple(PROMISES)
+    """What the store claims on this medium."""
+    digests: tuple[str, ...] = ("trusted", "ignored")
+    """With which ways of recovering it claims that."""
 
     def ordered(self, earlier: Operation, later: Operation) -> bool:
         """Whether `earlier`, issued before `later`, must be durable no later than it."""
 
-    def forces(self, persist: Persist, operation: Operation, file: int) -> bool:
+    def forces(self, persist: Persist, operation: Operation) -> bool:
         """Whether this persist, when it returns, has made this earlier operation durable."""
 
-    def forgets(self, persist: Persist, operation: Operation, file: int) -> bool:
+    def forgets(self, persist: Persist, operation: Operation) -> bool:
         """Whether this persist, when it fails, leaves this earlier operation where no later persist reaches it."""
 
     def canonical(self, state: State) -> State:
-        """An equal state in a form that equal states share; may reorder or drop what makes no difference."""
+        """An equal state in a form that equal states share, for writes of one place each (see `settled_places`)."""
 
 
 class CrashImage(NamedTuple):
@@ -87,40 +123,34 @@ class CrashImage(NamedTuple):
 class Medium:
     """The operations of one medium, over immutable states."""
 
-    def __init__(self, rules: Rules, file_of_place: Sequence[int]) -> None:
-        """`file_of_place[place]` is the file that a persist must name to cover the place."""
+    def __init__(self, rules: Rules) -> None:
         self.rules = rules
-        self.file_of_place = tuple(file_of_place)
 
-    def write(self, state: State, place: int, content: int, thread: int = 0) -> State:
+    def issue(self, state: State, operation: Operation) -> State:
         """The state after one micro-operation was issued."""
-        operation = Operation(place, content, thread, False)
-        return self.rules.canonical(State(state.base, (*state.outstanding, operation)))
+        return State(state.base, (*state.outstanding, operation))
 
     def persist(self, state: State, persist: Persist) -> State:
         """The state after a persist returned: what it forces, and what is ordered before that, joins the base (M1)."""
-        forced = [self.rules.forces(persist, each, self.file_of_place[each.place]) for each in state.outstanding]
-        for index in range(len(forced) - 1, -1, -1):
-            if forced[index]:
+        return self.settle(state, [self.rules.forces(persist, each) for each in state.outstanding])
+
+    def settle(self, state: State, forced: Iterable[bool]) -> State:
+        """The state after these outstanding operations, and what is ordered before them, became durable."""
+        is_forced = list(forced)
+        for index in range(len(is_forced) - 1, -1, -1):
+            if is_forced[index]:
                 for earlier in range(index):
                     if self.rules.ordered(state.outstanding[earlier], state.outstanding[index]):
-                        forced[earlier] = True
-        base = list(state.base)
-        left = []
-        for operation, is_forced in zip(state.outstanding, forced, strict=True):
-            if is_forced:
-                base[operation.place] = operation.content
-            else:
-                left.append(operation)
-        return self.rules.canonical(State(tuple(base), tuple(left)))
+                        is_forced[earlier] = True
+        left = tuple(each for each, gone in zip(state.outstanding, is_forced, strict=True) if not gone)
+        return State(fold(state, [index for index, gone in enumerate(is_forced) if gone]), left)
 
     def fail_persist(self, state: State, persist: Persist) -> State:
         """The state after a persist failed: nothing is forced, and some operations are forgotten."""
         outstanding = tuple(
-            each._replace(forgotten=True) if self.rules.forgets(persist, each, self.file_of_place[each.place]) else each
-            for each in state.outstanding
+            each._replace(forgotten=True) if self.rules.forgets(persist, each) else each for each in state.outstanding
         )
-        return self.rules.canonical(State(state.base, outstanding))
+        return State(state.base, outstanding)
 
     def visible(self, state: State) -> Image:
         """What a program reads while the machine is up: every write, durable or not (M4)."""
@@ -151,6 +181,8 @@ def fold(state: State, kept: Sequence[int]) -> Image:
     for index in kept:
         operation = state.outstanding[index]
         image[operation.place] = operation.content
+        for place, content in operation.also:
+            image[place] = content
     return tuple(image)
 
 
@@ -161,3 +193,26 @@ def ideals(operations: Sequence[Operation], ordered: Callable[[Operation, Operat
         needed = {earlier for earlier in range(index) if ordered(operations[earlier], operation)}
         found += [(*kept, index) for kept in found if needed.issubset(kept)]
     return found
+
+
+def settled_places(state: State, owner: Callable[[Operation], tuple[int, int]] = lambda operation: (0, 0)) -> State:
+    """The canonical form where nothing is ordered but writes to one place. `owner` is the thread and note that matter.
+
+    All that matters of a place is which contents it may have, which one is read, and what a persist would make of it.
+    So of neighbouring writes of one owner the earlier ones are a set, and a write that leaves no doubt is none.
+    """
+    writes: dict[int, list[Operation]] = {}
+    for operation in state.outstanding:
+        writes.setdefault(operation.place, []).append(operation)
+    kept: list[Operation] = []
+    for place in sorted(writes):
+        known = {state.base[place]}
+        for (thread, note), run in groupby(writes[place], owner):
+            contents = list(run)
+            last = contents[-1]._replace(thread=thread, note=note)
+            before = {each.content for each in contents} - known - {last.content}
+            if before or last.content not in known:
+                kept += [last._replace(content=content) for content in sorted(before)]
+                kept.append(last)
+                known = set()
+    return State(state.base, tuple(kept))

@@ -1,6 +1,6 @@
 """A counterexample as a short string, and back: the same schedule, the same crash, the same broken promise.
 
-    x1 . pointer-only-compare . page_cache . 2-4-2-1-0-0-0 . t . newest-survives . u0001111a1b1… . P2
+    x1 . pointer-only-compare . page-cache . 2-4-2-1-0-0-0 . t . newest-survives . u0001111a1b1… . P2
     ^    program                medium       bounds         ^   promise           start, moves   crash
     version                                       digests trusted / ignored / not looked at
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .medium import Image, Medium, Operation, Persist, Rules, State
+from .medium import NO_FILE, Image, Medium, Operation, Persist, Rules, State
 
 RECORD_PLACES = 2
 NOTHING = 0
@@ -120,10 +120,14 @@ class StoreMedium:
         """With `losses`, a power loss takes at most so many writes: the least harm first, for minimal counterexamples."""
         self.layout = layout
         self.losses = losses
-        self.medium = Medium(rules, layout.file_of_places())
+        self.rules = rules
+        self.medium = Medium(rules)
         self.states: list[State] = []
+        self._file_of = layout.file_of_places()
         self._numbers: dict[State, int] = {}
-        self._moves: dict[tuple[str, int, int, int], int] = {}
+        self._written: dict[tuple[int, Operation], int] = {}
+        self._persisted: dict[tuple[int, Persist], int] = {}
+        self._failed: dict[tuple[int, Persist], int] = {}
         self._images: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
         self._visible: dict[int, Image] = {}
         self._contents: dict[int, Contents] = {}
@@ -133,41 +137,73 @@ class StoreMedium:
         return self.number(State(tuple(image), ()))
 
     def number(self, state: State) -> int:
-        """The number of this state."""
-        found = self._numbers.get(state)
+        """The number of this state, and of all that its medium cannot tell from it."""
+        canonical = self.rules.canonical(state)
+        found = self._numbers.get(canonical)
         if found is None:
-            found = self._numbers[state] = len(self.states)
-            self.states.append(state)
+            found = self._numbers[canonical] = len(self.states)
+            self.states.append(canonical)
         return found
+
+    # Threads are told apart only where the medium asks: whoever saves to a slot, or recovers it, is the thread with the
+    # number of its file, every writer of a chunk is a thread of its own.
 
     def write(self, number: int, place: int, content: int) -> int:
-        """After one place was written."""
-        key = ("write", number, place, content)
-        found = self._moves.get(key)
-        if found is None:
-            found = self._moves[key] = self.number(self.medium.write(self.states[number], place, content))
-        return found
+        """After one place was written, by the saver."""
+        file = self._file_of[place]
+        return self._issue(number, Operation(place, content, file, scope=(file,)))
 
     def write_record(self, number: int, slot: int, content: int) -> int:
-        """After a slot's record was written."""
+        """After a slot's record was written, by the saver."""
         for place in self.layout.record_places(slot):
             number = self.write(number, place, content)
         return number
 
+    def write_chunk(self, number: int, slot: int, chunk: int, content: int) -> int:
+        """After one chunk of a payload was written, by a writer."""
+        return self._write_chunk(number, slot, chunk, content, self._writer(slot, chunk))
+
+    def rewrite_payload(self, number: int, slot: int, content: int) -> int:
+        """After recovery wrote a whole payload again."""
+        for chunk in range(self.layout.chunks):
+            number = self._write_chunk(number, slot, chunk, content, slot)
+        return number
+
     def persist(self, number: int, file: int) -> int:
-        """After a file was persisted."""
-        key = ("persist", number, file, 0)
-        found = self._moves.get(key)
-        if found is None:
-            found = self._moves[key] = self.number(self.medium.persist(self.states[number], Persist(file, 0)))
-        return found
+        """After a file was persisted, by the saver."""
+        return self._persist(number, Persist(file, file))
+
+    def persist_chunk(self, number: int, slot: int, chunk: int) -> int:
+        """After the writer of a chunk persisted what it wrote."""
+        return self._persist(number, Persist(NO_FILE, self._writer(slot, chunk)))
 
     def fail_persist(self, number: int, file: int) -> int:
         """After a persist of a file failed."""
-        key = ("fail", number, file, 0)
-        found = self._moves.get(key)
+        key = (number, Persist(file, file))
+        found = self._failed.get(key)
         if found is None:
-            found = self._moves[key] = self.number(self.medium.fail_persist(self.states[number], Persist(file, 0)))
+            found = self._failed[key] = self.number(self.medium.fail_persist(self.states[number], key[1]))
+        return found
+
+    def _writer(self, slot: int, chunk: int) -> int:
+        return self.layout.slots + 1 + slot * self.layout.chunks + chunk
+
+    def _write_chunk(self, number: int, slot: int, chunk: int, content: int, thread: int) -> int:
+        place = self.layout.chunk_place(slot, chunk)
+        return self._issue(number, Operation(place, content, thread, scope=(slot,), note=self.rules.payload_note))
+
+    def _issue(self, number: int, operation: Operation) -> int:
+        key = (number, operation)
+        found = self._written.get(key)
+        if found is None:
+            found = self._written[key] = self.number(self.medium.issue(self.states[number], operation))
+        return found
+
+    def _persist(self, number: int, persist: Persist) -> int:
+        key = (number, persist)
+        found = self._persisted.get(key)
+        if found is None:
+            found = self._persisted[key] = self.number(self.medium.persist(self.states[number], persist))
         return found
 
     def visible(self, number: int) -> Image:

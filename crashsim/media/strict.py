@@ -1,19 +1,19 @@
-"""An ideal medium: writes become durable exactly in the order in which they were issued. Trusted.
+"""An ideal medium: everything becomes durable exactly in the order in which it was issued. Trusted.
 
-    write(place)      joins the end of one queue
-    persist(file)     on return, everything written before the call is durable, in whatever file
+    write             joins the end of one queue
+    persist           on return, everything issued before the call is durable, in whatever file
     crash             a prefix of the queue is on the medium
-    failed persist    forces nothing; the writes stay in the queue
+    failed persist    forces nothing; the queue stays as it is
 
 It answers "what should be possible": a fault found here is one of logic, not of write order.
 """
 
 from __future__ import annotations
 
-from ..medium import Operation, Persist, State
+from ..medium import Operation, Persist, Rules, State
 
 
-class Strict:
+class Strict(Rules):
     """See the rules above."""
 
     name = "strict"
@@ -22,11 +22,11 @@ class Strict:
         """Always."""
         return True
 
-    def forces(self, persist: Persist, operation: Operation, file: int) -> bool:
+    def forces(self, persist: Persist, operation: Operation) -> bool:
         """The whole queue."""
         return True
 
-    def forgets(self, persist: Persist, operation: Operation, file: int) -> bool:
+    def forgets(self, persist: Persist, operation: Operation) -> bool:
         """Never."""
         return False
 
@@ -37,5 +37,5 @@ class Strict:
         for operation in state.outstanding:
             if content[operation.place] != operation.content:
                 content[operation.place] = operation.content
-                kept.append(operation._replace(thread=0))
+                kept.append(operation._replace(thread=0, note=0))
         return State(state.base, tuple(kept))

@@ -10,7 +10,7 @@ from lastgood.crashsim.promises import Violation
 from lastgood.crashsim.replay import BadReplay, Replay, decode, encode, split_path
 from lastgood.crashsim.search import Counterexample
 
-STRING = "x1.pointer-only-compare.page_cache.2-4-2-1-0-0-0.t.newest-survives.u00000a0b0x1o.P2:3xK/P0"
+STRING = "x1.pointer-only-compare.page-cache.2-4-2-1-0-0-0.t.newest-survives.u00000a0b0x1o.P2:3xK/P0"
 
 
 def test_every_part_comes_back() -> None:
@@ -67,4 +67,4 @@ def test_a_mutant_that_is_gone_is_refused() -> None:
 
 def test_a_schedule_that_breaks_nothing_any_more_is_clean() -> None:
     """The way to see that a mended program is mended."""
-    assert not replay(decode("x1.real.page_cache.2-4-2-1-0-0-0.t.newest-survives.u000.K")).sentence
+    assert not replay(decode("x1.real.page-cache.2-4-2-1-0-0-0.t.newest-survives.u000.K")).sentence

@@ -38,6 +38,7 @@ ALLOWED = [
     Allowed("core/atomics.py", "`load atomic`", "LLVM's name of the instruction"),
     Allowed("core/at_exit.py", ".flush()", "Python's own name for emptying a text stream"),
     Allowed("core/mapped.py", "_map.flush()", "mmap's own name for msync"),
+    Allowed("crashsim/media/block.py", "FLUSH", "the disk standards' name of the command"),
 ]
 
 
