@@ -183,8 +183,9 @@ class Engine:
                 self._is_quiet = False
                 self._landed.notify_all()
 
-    def grow(self, layout: Layout, header: Device) -> None:
-        """Go on with larger slots; call it inside `quiet`. Slot files follow when they are acquired."""
+    def relay(self, layout: Layout, header: Device) -> None:
+        """Go on with other sizes, before the first save or inside `quiet`. Slot files grow when they are acquired."""
+        assert layout.slot_count == len(self._devices)
         assert layout.slot_bytes >= self.layout.slot_bytes
         if layout.chunk_bytes != self.layout.chunk_bytes:
             self.arena = Arena(layout.chunk_bytes, self._options.buffer_count(layout))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from .errors import StoreError
+from .errors import StoreError, WrongGeometry
 from .incoming import whole_number
 from .layout import Layout
 from .rules import chunk_count
@@ -16,12 +16,15 @@ FEWEST_BUFFERS = 2  # one fills while another is written
 
 @dataclass(frozen=True)
 class Options:
-    """Staging memory (None: one checkpoint), writer threads, overload policy, and whether a new run is meant."""
+    """Staging memory (None: one checkpoint), writer threads, overload policy, whether a new run is meant, and how the
+    slots are shared between saves in flight and checkpoints kept (None: as before)."""
 
     staging_bytes: int | None
     writers: int
     overload: str
     new_run: bool
+    in_flight: int | None = None
+    keep: int | None = None
 
     def __post_init__(self) -> None:
         """Raise StoreError, in one line, for what makes no sense."""
@@ -34,6 +37,22 @@ class Options:
             raise StoreError(f"overload={self.overload!r}: choose one of {', '.join(OVERLOAD_POLICIES)}")
         if self.staging_bytes is not None and self.staging_bytes < 1:
             raise StoreError(f"staging_bytes={self.staging_bytes}: give a size, at least two chunks are used")
+
+    def shares(self, layout: Layout) -> Layout:
+        """The layout with its slots shared as asked for. Raises WrongGeometry, in one line, when they do not add up."""
+        slots = layout.slot_count
+        in_flight, keep = self.in_flight, self.keep
+        if in_flight is None and keep is None:
+            return layout
+        if in_flight is None:
+            in_flight = slots - whole_number("keep", keep)
+        if keep is None:
+            keep = slots - whole_number("in_flight", in_flight)
+        if in_flight + keep != slots:
+            raise WrongGeometry(
+                f"in_flight={in_flight} and keep={keep} in a store of {slots} slots: give one of them, or a sum of {slots}"
+            )
+        return replace(layout, in_flight=in_flight, keep=keep).checked()
 
     def buffer_count(self, layout: Layout) -> int:
         """Staging buffers, of one chunk each."""

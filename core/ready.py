@@ -7,18 +7,24 @@ fails, the OSError is the caller's, no slot was handed out, and it may be tried 
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from . import steps
 from .cells import MARKED, MY_SLOT, STATUS, new_mine
 from .engine import Engine
 from .errors import NothingUsable, StoreError
 from .reading import rewrite_payload
-from .recover import make_ready
+from .recover import CANDIDATE, REJECTED, WHOLE, make_ready
 from .rules import BROKEN, DONE, MARK_ABSENT, MARK_DURABLE
 from .scan import Scan, cannot_give_up
 
 
-def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool) -> None:
-    """Fill the engine's cells from what `scan` found. Raises OSError, or NothingUsable for a store that lost everything."""
+def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool, kept: int) -> None:
+    """Fill the engine's cells from what `scan` found, in a store that has kept `kept` checkpoints until now.
+
+    Raises OSError, or NothingUsable for a store that lost everything.
+    """
     scan.settle()
     if marked and not scan.has_whole():
         raise NothingUsable(nothing_usable_message(scan.passed_over))
@@ -27,6 +33,7 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool) -> None:
     layout = engine.layout
     mine = new_mine()
     verdict = scan.verdict.copy()  # a failed attempt must not change what the scan knows
+    _reject_half_overwritten(scan, verdict, kept, layout.keep)
     engine.cells[:] = 0
     engine.cells[MARKED] = MARK_DURABLE if marked else MARK_ABSENT
     program = make_ready(
@@ -42,6 +49,19 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool) -> None:
     if failure is not None:
         engine.cells[:] = 0
         raise failure
+
+
+def _reject_half_overwritten(scan: Scan, verdict: NDArray[np.int64], kept: int, keep: int) -> None:
+    """Only the newest `kept` records stand for whole payloads; older ones are leftovers, whose slots were free.
+
+    One of them is looked at when more are to be kept than before, or when a newer one turned out to be damaged.
+    """
+    newest_first = sorted((each for each in scan.records if each is not None), key=lambda record: -record.sequence)
+    found = 0
+    for record in newest_first:
+        if found < keep and verdict[record.slot] == CANDIDATE and record not in newest_first[:kept]:
+            verdict[record.slot] = WHOLE if scan.is_whole(record.slot) else REJECTED
+        found += verdict[record.slot] != REJECTED
 
 
 def _perform(engine: Engine, scan: Scan, step: int, slot: int) -> int:

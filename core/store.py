@@ -56,6 +56,7 @@ class Store(Reader):
         self._once = threading.Lock()  # only for the first save: who makes the store ready
         self._engine: Engine | None = None  # its threads and staging memory are made by the first save
         self._is_ready = False
+        self._wanted = options.shares(header.layout)
         super().__init__(directory, header, writable=lock is not None)
         if lock is not None:
             at_exit.watch(self)
@@ -100,6 +101,8 @@ class Store(Reader):
         *,
         read_only: bool = False,
         new_run: bool = False,
+        in_flight: int | None = None,
+        keep: int | None = None,
         staging_bytes: int | None = None,
         writers: int = 3,
         overload: str = "block",
@@ -107,13 +110,16 @@ class Store(Reader):
     ) -> Store:
         """Open the store at `path`, for writing or `read_only` (no lock, nothing written, also beside a writer).
 
+        `in_flight` and `keep` share the slots that there are in another way from the first save on, and after reopening:
+        give either, the other gets the rest.
+
         A save into a store that holds checkpoints continues their run, so one of them must be read first, or
         `new_run=True` given. Only records are read here; the newest payload is verified by the first read, or before
         the first slot is handed out.
 
-        Raises NoStore, NotAStore, StoreInUse (naming the holder), Damaged, FormatTooNew, or OSError.
+        Raises NoStore, NotAStore, StoreInUse (naming the holder), WrongGeometry, Damaged, FormatTooNew, or OSError.
         """
-        options = Options(staging_bytes, writers, overload, new_run)
+        options = Options(staging_bytes, writers, overload, new_run, in_flight, keep)
         directory = path if isinstance(path, Directory) else Directory(path, device)
         header = read_header(directory)
         if read_only:
@@ -137,8 +143,6 @@ class Store(Reader):
     def statistics(self) -> Statistics:
         """What this object has done so far."""
         return self._engine.counters.snapshot() if self._engine is not None else Statistics(0, 0, 0, 0, 0, 0.0)
-
-    # --- continuing a run --------------------------------------------------------------------------------------------
 
     def continue_run(self) -> None:
         """Let saves go on with the run of the newest checkpoint without reading it."""
@@ -220,9 +224,11 @@ class Store(Reader):
             if self._engine is None:
                 devices = make_missing(self._directory, self._layout, self._devices)
                 header = self._directory.open(HEADER)
-                self._engine = Engine(self._layout, header, devices, self._options)
+                self._engine = Engine(self._wanted, header, devices, self._options)
             if not self._is_ready:
-                make_engine_ready(self._engine, self._scan, marked=self._was_marked)
+                make_engine_ready(self._engine, self._scan, marked=self._was_marked, kept=self.keep)
+                if self._wanted != self._layout:  # readers count on what is kept, so not before it is ready
+                    self._relay(self._engine, self._wanted)
                 self._engine.run = self._run
                 self._live = self._engine
                 self._is_ready = self._may_save = True
@@ -247,9 +253,13 @@ class Store(Reader):
         if layout.slot_bytes < self.slot_bytes:
             raise WrongGeometry(f"{self.path} has slots of {self.slot_bytes:,} bytes: a store only grows")
         with Shield() as shield, engine.quiet(shield.check):
-            self._directory.publish(HEADER, encode_marked_header(layout, self.marked).tobytes())
-            self._layout = layout
-            engine.grow(layout, self._directory.open(HEADER))
+            self._relay(engine, layout)
+
+    def _relay(self, engine: Engine, layout: Layout) -> None:
+        """Go on with other sizes: a new header, durably; `engine` is quiet."""
+        self._directory.publish(HEADER, encode_marked_header(layout, self.marked).tobytes())
+        self._layout = layout
+        engine.relay(layout, self._directory.open(HEADER))
 
     def close(self) -> None:
         """Wait for the saves in flight and give everything back. Harmless when closed already, and in a forked child.
