@@ -189,7 +189,9 @@ class Reader:
             if strict and self._passed_over:
                 raise Damaged(self._passed_over[0])
             if found is None:
-                raise Damaged(failures[0]) if step is not None else self._nothing(None)
+                if step is not None:
+                    raise Damaged(failures[0])
+                raise self._nothing(None, was_published=self._live is not None)
             return found
         raise StoreError(
             f"{self.path} is overwritten faster than it can be read: try again, or create it with a larger keep"
@@ -251,11 +253,12 @@ class Reader:
             raise Damaged(f"step {record.step}: the file {slot_name(record.slot)} is missing")
         return device
 
-    def _nothing(self, step: int | None) -> StoreError:
+    def _nothing(self, step: int | None, *, was_published: bool = False) -> StoreError:
         steps = sorted({record.step for record in self.records()}) if step is not None else []
         if steps:
             return NoStore(f"no checkpoint of step {step} in {self.path}: it holds steps {steps}")
-        if self.marked:
+        # What the header said before the records were read, not what it says now: a first save may be on its way.
+        if self._was_marked or was_published:
             return NothingUsable(nothing_usable_message(self._passed_over))
         return NoStore(f"nothing was ever saved into the store at {self.path}")
 

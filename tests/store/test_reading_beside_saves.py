@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lastgood.core import SaveFailed, Store, StoreError
+from lastgood.core import NoStore, SaveFailed, Store, StoreError
 from tests.store.small import check_kept, create, is_payload_of, payload_of, save, until
-from tests.store.watched import Operation, WatchedMemory
+from tests.store.watched import Operation, WatchedMemory, nothing
 
 
 class Saver(threading.Thread):
@@ -142,3 +142,30 @@ def test_the_reason_of_a_failure_is_there_when_it_is_told() -> None:
         store.save(np.zeros(3), step=3)
     assert isinstance(caught.value.__cause__, OSError)
     store.close()
+
+
+def test_a_look_at_any_instant_of_the_first_save_finds_nothing_yet_or_all_of_it() -> None:
+    """`loud`: a store says that it lost everything only when it did, not between the mark and the first publish."""
+    found: list[str] = []
+
+    def look(operation: Operation) -> None:
+        if operation.kind == "read":
+            return
+        directory.watch = nothing
+        for reader in (store, Store.open(directory, read_only=True)):
+            try:
+                assert is_payload_of(1, reader.read())
+                found.append("whole")
+            except NoStore:
+                found.append("nothing yet")
+        directory.watch = look
+
+    directory = WatchedMemory()
+    with create(directory) as store:
+        store._started()
+        directory.watch = look
+        save(store, 1)
+        directory.watch = nothing
+        assert is_payload_of(1, store.read())
+    assert set(found) == {"nothing yet", "whole"}
+    assert len(found) > 10
