@@ -1,4 +1,4 @@
-"""`lastgood bench core` and `bench state`: the figures as a table, or as one JSON object."""
+"""`lastgood bench core`, `bench state` and `bench train`: the figures as a table, or as one JSON object."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import json
 import sys
 
 from .core_figures import core_figures
+from .train.options import add_train_arguments
 
 CORE_TARGETS = {
     "persisted_over_raw": "at least 0.92",
@@ -25,14 +26,19 @@ CORE_TARGETS = {
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The benchmark's options."""
-    parser.add_argument("what", choices=["core", "state"], help="what to measure")
-    parser.add_argument("--quick", action="store_true", help="fewer and smaller measurements, within a minute")
+    parser.add_argument("what", choices=["core", "state", "train"], help="what to measure")
+    parser.add_argument("--quick", action="store_true", help="fewer and smaller measurements: a minute, `train` three")
     parser.add_argument("--directory", help="where to write; by default the system's temporary directory")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_train_arguments(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Measure and print."""
+    if arguments.what == "train":
+        from .train.command import run_train  # needs torch
+
+        return run_train(arguments)
     targets: dict[str, str] = CORE_TARGETS
     if arguments.what == "state":
         from .state_figures import TARGETS, state_figures  # needs torch

@@ -1,0 +1,86 @@
+"""The options of `lastgood bench train`, and the plan that they make. Nothing heavy is imported here."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .sweep import Plan
+
+STATES, INTERVALS, KINDS = "64,256,1024", "1,2,5,10,25,50", "emulated,torch"
+REPETITIONS, LEAST_SECONDS = 3, 4.0
+QUICK_LEAST_SECONDS, QUICK_LIMIT_SECONDS = 1.5, 150.0
+FIGURES = (".png", ".svg", ".pdf")
+
+
+class BadPlan(ValueError):
+    """What was asked for cannot be measured. The message is one line."""
+
+
+def add_train_arguments(parser: argparse.ArgumentParser) -> None:
+    """Options that only `bench train` reads."""
+    group = parser.add_argument_group("bench train")
+    group.add_argument("--state-mb", metavar="N,…", help=f"sizes of the state (default {STATES})")
+    group.add_argument("--intervals", metavar="N,…", help=f"steps between saves (default {INTERVALS})")
+    group.add_argument("--step-kinds", metavar="NAME,…", help=f"kinds of step (default {KINDS})")
+    group.add_argument("--step-ms", type=float, default=100.0, help="length of the emulated step (default 100)")
+    group.add_argument("--repetitions", type=int, help=f"rounds (default {REPETITIONS})")
+    group.add_argument("--seconds", type=float, help=f"measure each cell at least so long (default {LEAST_SECONDS:g})")
+    group.add_argument("--contenders", metavar="NAME,…", help="only these, or all whose names begin so")
+    group.add_argument("--figure", metavar="FILE", help="also draw it (.png, .svg or .pdf; needs matplotlib)")
+
+
+def plan_of(arguments: argparse.Namespace) -> Plan:
+    """The plan, with every number checked. Raises BadPlan."""
+    from .field import BASELINE, FIELD, QUICK
+    from .job import STEP_KINDS
+    from .sweep import Plan
+
+    quick = arguments.quick
+    kinds = tuple((arguments.step_kinds or ("emulated" if quick else KINDS)).split(","))
+    for kind in kinds:
+        if kind not in STEP_KINDS:
+            raise BadPlan(f"--step-kinds {kind}: choose of {', '.join(STEP_KINDS)}")
+    if not (math.isfinite(arguments.step_ms) and arguments.step_ms > 0):
+        raise BadPlan(f"--step-ms {arguments.step_ms:g}: give more than 0")
+    if arguments.seconds is not None and not (math.isfinite(arguments.seconds) and arguments.seconds > 0):
+        raise BadPlan(f"--seconds {arguments.seconds:g}: give more than 0")
+    if arguments.repetitions is not None and arguments.repetitions < 1:
+        raise BadPlan(f"--repetitions {arguments.repetitions}: give 1 or more")
+    if arguments.figure and not arguments.figure.endswith(FIGURES):
+        raise BadPlan(f"--figure {arguments.figure}: give a name that ends in {', '.join(FIGURES)}")
+    wanted = chosen(arguments.contenders, list(FIELD)) if arguments.contenders else list(QUICK if quick else FIELD)
+    return Plan(
+        contenders=(BASELINE, *(name for name in wanted if name != BASELINE and FIELD[name].is_here)),
+        states_mb=numbers("--state-mb", arguments.state_mb or ("256" if quick else STATES)),
+        intervals=numbers("--intervals", arguments.intervals or ("2,10" if quick else INTERVALS)),
+        step_kinds=kinds,
+        step_seconds=arguments.step_ms / 1000,
+        repetitions=arguments.repetitions or REPETITIONS,
+        least_seconds=arguments.seconds or (QUICK_LEAST_SECONDS if quick else LEAST_SECONDS),
+        limit_seconds=QUICK_LIMIT_SECONDS if quick else math.inf,
+    )
+
+
+def numbers(option: str, text: str) -> tuple[int, ...]:
+    """Whole numbers from 1, in the order given, each once."""
+    try:
+        found = tuple(dict.fromkeys(int(word) for word in text.split(",")))
+    except ValueError:
+        raise BadPlan(f"{option} {text}: give numbers with commas between them") from None
+    if min(found) < 1:
+        raise BadPlan(f"{option} {text}: give 1 or more")
+    return found
+
+
+def chosen(text: str, names: list[str]) -> list[str]:
+    """The names that are given, or that begin so."""
+    found = []
+    for word in text.split(","):
+        exact = [name for name in names if name == word] or [name for name in names if name.startswith(word)]
+        if not word or not exact:
+            raise BadPlan(f"--contenders {word}: there is none of this name; there are {', '.join(names)}")
+        found += exact
+    return list(dict.fromkeys(found))

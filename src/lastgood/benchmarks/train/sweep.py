@@ -1,0 +1,166 @@
+"""The sweep: blocks of cells that belong together, in rounds, with the raw bandwidth and the baseline in each block.
+
+    round ─▶ (state, interval, step) ─▶ raw bandwidth, no checkpoints, every contender in an order drawn anew
+
+A slowdown is a contender's iteration over that of no checkpoints in the same block; figures are medians over rounds.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+import lastgood.models as models
+from lastgood.core import WrongGeometry
+
+from .. import raw
+from ..bandwidth import CHUNK, RAW_THREADS, noise
+from .contender import KEPT
+from .field import BASELINE, FIELD, IN_FLIGHT
+from .job import Job
+from .loop import Cell
+from .process import run_alone
+
+RAW_BYTES_LIMIT = 256 * raw.MEGABYTE
+RAW_BYTES, MOST_RAW_SAVES = 512 * raw.MEGABYTE, 8
+"""Written in one sample of the raw bandwidth: so much, but one payload at least and eight at most."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to measure."""
+
+    contenders: tuple[str, ...]
+    states_mb: tuple[int, ...]
+    intervals: tuple[int, ...]
+    step_kinds: tuple[str, ...]
+    step_seconds: float = 0.1
+    repetitions: int = 3
+    least_seconds: float = 3.0
+    limit_seconds: float = float("inf")
+    """No round begins that would not be over by then."""
+
+    def blocks(self) -> Iterator[tuple[int, int, str]]:
+        """Every combination that is compared within itself."""
+        for state_mb in self.states_mb:
+            for step_kind in self.step_kinds:
+                for interval in self.intervals:
+                    yield state_mb, interval, step_kind
+
+    @property
+    def cell_count(self) -> int:
+        """Cells of one round."""
+        return len(self.contenders) * len(list(self.blocks()))
+
+    @property
+    def disk_bytes(self) -> int:
+        """What the sweep needs at most: a store of ours, or what a peer keeps and writes, and the raw files."""
+        slots = max(IN_FLIGHT) + KEPT + 1
+        return int(1.2 * slots * max(self.states_mb) * raw.MEGABYTE) + 3 * RAW_BYTES_LIMIT
+
+
+@dataclass
+class Samples:
+    """What was measured so far."""
+
+    raw_rates: list[float] = field(default_factory=list)
+    cells: dict[Cell, list[dict[str, Any]]] = field(default_factory=dict)
+    rounds: int = 0
+    interrupted: bool = False
+
+
+def sweep(plan: Plan, parent: str | None, progress: Callable[[Cell | None, Samples], None]) -> Samples:
+    """Measure; what was measured so far is returned when the user interrupts. Nothing is left behind.
+
+    Raises WrongGeometry, before anything is written, when the file system has too little room.
+    """
+    samples = Samples()
+    directory = tempfile.mkdtemp(prefix="lastgood-bench-", dir=parent)
+    try:
+        if shutil.disk_usage(directory).free < plan.disk_bytes:
+            raise WrongGeometry(
+                f"{directory}: the benchmark needs {plan.disk_bytes:,} bytes of disk; give another --directory"
+            )
+        prepare(directory)
+        bandwidth = Bandwidth(directory, max(plan.states_mb))
+        began = time.monotonic()
+        for number in range(plan.repetitions):
+            spent = time.monotonic() - began
+            if number and spent * (number + 1) / number > plan.limit_seconds:
+                break
+            one_round(plan, number, directory, bandwidth, samples, progress)
+            samples.rounds += 1
+        progress(None, samples)
+    except KeyboardInterrupt:
+        progress(None, samples)
+        samples.interrupted = True
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+    return samples
+
+
+def one_round(
+    plan: Plan,
+    number: int,
+    directory: str,
+    bandwidth: Bandwidth,
+    samples: Samples,
+    progress: Callable[[Cell | None, Samples], None],
+) -> None:
+    """Every block once."""
+    for state_mb, interval, step_kind in plan.blocks():
+        samples.raw_rates.append(bandwidth.sample())
+        order = [name for name in plan.contenders if name != BASELINE]
+        random.Random(f"{number} {state_mb} {interval} {step_kind}").shuffle(order)
+        baseline: dict[str, Any] = {}
+        for name in [BASELINE, *order]:
+            cell = Cell(name, state_mb, interval, step_kind, plan.step_seconds, plan.least_seconds)
+            progress(cell, samples)
+            place = os.path.join(directory, "cell")
+            os.mkdir(place)
+            told = run_alone(cell, place)
+            shutil.rmtree(place, ignore_errors=True)
+            if name == BASELINE:
+                baseline = told
+            if "error" not in told and "error" not in baseline:
+                told["baseline_seconds"] = baseline["iteration_seconds"]
+                told["baseline_cpu_seconds"] = baseline["cpu_seconds"] / baseline["iterations"]
+            samples.cells.setdefault(cell, []).append(told)
+
+
+def prepare(directory: str) -> None:
+    """Import and compile once, for every process that will be forked; no thread is left when this returns."""
+    torch.set_num_threads(1)
+    Job(1, "emulated", 0.0).update()
+    models.save(os.path.join(directory, "compiled"), {"compiled": torch.ones(1)})
+    for name in ("none", "torch-save", "lastgood-lazy-1"):
+        FIELD[name].make()
+
+
+class Bandwidth:
+    """Persisted bytes per second of plain overwrites: the better of one, two and four threads, each a median in the end."""
+
+    def __init__(self, directory: str, state_mb: int) -> None:
+        self._payload = min(state_mb * raw.MEGABYTE, RAW_BYTES_LIMIT)
+        self._buffers = raw.aligned_memory(self._payload)
+        self._buffers[:] = noise(self._payload)
+        paths = [os.path.join(directory, f"raw-{index}") for index in range(3)]
+        self._descriptors = [raw.open_direct(path, self._payload) for path in paths]
+        self._rates: dict[int, list[float]] = {threads: [] for threads in RAW_THREADS}
+        raw.write_rate(self._descriptors, self._buffers, self._payload, CHUNK, 2, 3)
+
+    def sample(self) -> float:
+        """Measure once more; the best median so far."""
+        saves = min(MOST_RAW_SAVES, max(1, RAW_BYTES // self._payload))
+        for threads, rates in self._rates.items():
+            rates.append(raw.write_rate(self._descriptors, self._buffers, self._payload, CHUNK, threads, saves))
+        return max(statistics.median(rates) for rates in self._rates.values())

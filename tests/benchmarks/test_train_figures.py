@@ -1,0 +1,140 @@
+"""How runs become figures, and what is asked for becomes a plan."""
+
+from __future__ import annotations
+
+import argparse
+import math
+from typing import Any
+
+import pytest
+
+from lastgood.benchmarks.train import field
+from lastgood.benchmarks.train.figures import figures_of, figures_of_cell
+from lastgood.benchmarks.train.loop import Cell
+from lastgood.benchmarks.train.options import BadPlan, add_train_arguments, plan_of
+from lastgood.benchmarks.train.report import as_table
+from lastgood.benchmarks.train.sweep import Plan, Samples
+
+
+def run_of(iteration: float, baseline: float = 0.1, **others: Any) -> dict[str, Any]:
+    usual = {
+        "iteration_seconds": iteration, "baseline_seconds": baseline, "baseline_cpu_seconds": 0.01, "iterations": 20,
+        "saves": 4, "complete": 3, "dropped": 1, "stall_seconds": 0.02, "staleness": 5, "oldest_seconds": 0.7,
+        "cpu_seconds": 1.0, "written_bytes": 4_000_000_000, "drain_seconds": 0.1, "extra_bytes": 2**20,
+        "descendant_bytes": 2**21, "state_bytes": 1_000_000_000, "wrong": [],
+    }  # fmt: skip
+    return usual | others
+
+
+def test_figures_are_medians_over_rounds_of_ratios_within_a_round() -> None:
+    """A round in which everything was slow, the baseline too, counts for what it says of the contender."""
+    runs = [run_of(0.12), run_of(0.36, baseline=0.3), run_of(0.15)]
+    cell = figures_of_cell(Cell("lastgood-lazy-1", 1000, 5, "emulated"), runs, 1e9)
+    assert cell["slowdown"] == pytest.approx(1.2)
+    assert cell["slowdown_range"] == pytest.approx([1.2, 1.5])
+    assert cell["floor"] == pytest.approx(1e9 / (5 * 0.1 * 1e9))
+    assert cell["cpu_seconds_per_gb"] == pytest.approx((1.0 - 20 * 0.01) / 4)
+    assert (cell["durable"], cell["durable_saves"], cell["saves"], cell["dropped"]) == (True, 9, 12, 3)
+    assert cell["written_gb_per_save"] == pytest.approx(1.0)
+    assert cell["peak_mb"] == 3
+    assert cell["correct"]
+
+
+def test_a_device_that_is_fast_enough_allows_no_slowdown() -> None:
+    assert figures_of_cell(Cell("torch-save", 1000, 50, "emulated"), [run_of(0.2)], 1e9)["floor"] == 1.0
+
+
+def test_saves_that_are_not_persisted_are_not_counted_as_durable() -> None:
+    cell = figures_of_cell(Cell("safetensors", 1000, 5, "emulated"), [run_of(0.2)], 1e9)
+    assert (cell["durable"], cell["durable_saves"], cell["complete_saves"]) == (False, 0, 3)
+    assert figures_of_cell(Cell("safetensors+fsync", 1000, 5, "emulated"), [run_of(0.2)], 1e9)["durable_saves"] == 3
+
+
+def test_a_wrong_checkpoint_in_one_round_is_not_averaged_away() -> None:
+    runs = [run_of(0.2), run_of(0.2, wrong=["model.0"]), run_of(0.2)]
+    assert not figures_of_cell(Cell("torch-save", 64, 5, "emulated"), runs, 1e9)["correct"]
+
+
+def test_a_cell_that_failed_says_why_and_has_no_figures() -> None:
+    plan = Plan(("none", "torch-save"), (64,), (5,), ("emulated",))
+    samples = Samples([2e9, 4e9], {Cell("torch-save", 64, 5, "emulated"): [{"error": "ValueError: no"}]}, 1)
+    figures = figures_of(plan, samples)
+    assert figures["raw_gb_per_s"] == 3.0
+    assert figures["cells"][0]["slowdown"] is None
+    assert "failed: ValueError: no" in as_table(figures)
+
+
+def test_the_table_marks_what_is_not_durable_and_names_what_is_absent() -> None:
+    plan = Plan(("none", "safetensors"), (64,), (5,), ("emulated",))
+    cells = {Cell(name, 64, 5, "emulated"): [run_of(0.2)] for name in ("safetensors", "lastgood-lazy-1")}
+    figures = figures_of(plan, Samples([2e9], cells, 1)) | {"absent": {"orbax": "orbax is not installed"}}
+    table = as_table(figures)
+    assert "\n~ safetensors " in table
+    assert "\n  lastgood-lazy-1 " in table
+    assert "absent: orbax: orbax is not installed" in table
+
+
+def plan_for(*words: str, quick: bool = False) -> Plan:
+    parser = argparse.ArgumentParser()
+    add_train_arguments(parser)
+    return plan_of(argparse.Namespace(**vars(parser.parse_args(words)), quick=quick))
+
+
+def test_the_whole_sweep() -> None:
+    plan = plan_for()
+    assert plan.states_mb == (64, 256, 1024)
+    assert plan.intervals == (1, 2, 5, 10, 25, 50)
+    assert plan.step_kinds == ("emulated", "torch")
+    assert plan.contenders[0] == "none"
+    assert {f"lastgood-{kind}-{count}" for kind in ("boundary", "lazy") for count in (1, 2, 4)} <= set(plan.contenders)
+    assert plan.disk_bytes > 6 * 1024 * 2**20
+
+
+def test_the_quick_one_has_durable_contenders_only_and_a_limit() -> None:
+    plan = plan_for(quick=True)
+    assert (plan.states_mb, plan.intervals, plan.step_kinds) == ((256,), (2, 10), ("emulated",))
+    assert all(field.FIELD[name].is_durable for name in plan.contenders[1:])
+    assert plan.limit_seconds < 180 < math.inf
+
+
+def test_contenders_are_chosen_by_name_or_by_how_it_begins() -> None:
+    assert plan_for("--contenders", "lastgood-lazy-1,torch-save").contenders == (
+        "none",
+        "lastgood-lazy-1",
+        "torch-save",
+    )
+    assert set(plan_for("--contenders", "lastgood-boundary").contenders) == {
+        "none", *(f"lastgood-boundary-{count}" for count in (1, 2, 4)),
+    }  # fmt: skip
+
+
+def test_an_absent_peer_is_named_and_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(field, "find_spec", lambda name: None)
+    assert (
+        field.absent()["torch_checkpointing"] == "torch_checkpointing is not installed: pip install 'lastgood[bench]'"
+    )
+    assert not {"torch_checkpointing", "torchsnapshot+fsync", "lightning"} & set(plan_for().contenders)
+    assert "torch-save-thread" in plan_for().contenders
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--state-mb", "0"], "--state-mb 0: give 1 or more"),
+        (["--state-mb", "big"], "--state-mb big: give numbers"),
+        (["--intervals", "1,,2"], "--intervals 1,,2: give numbers"),
+        (["--intervals", "-1"], "--intervals -1: give 1 or more"),
+        (["--step-kinds", "gpu"], "--step-kinds gpu: choose of emulated, torch"),
+        (["--step-ms", "0"], "--step-ms 0: give more than 0"),
+        (["--step-ms", "nan"], "--step-ms nan"),
+        (["--seconds", "-2"], "--seconds -2: give more than 0"),
+        (["--repetitions", "0"], "--repetitions 0: give 1 or more"),
+        (["--contenders", "nobody"], "--contenders nobody: there is none of this name; there are none, lastgood-"),
+        (["--contenders", "lastgood,"], "--contenders : there is none"),
+        (["--figure", "x.jpeg"], "--figure x.jpeg: give a name that ends in .png"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused(words: list[str], said: str) -> None:
+    with pytest.raises(BadPlan) as raised:
+        plan_for(*words)
+    assert said in str(raised.value)
