@@ -31,7 +31,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,6 +177,7 @@ class Header:
     damage: str
 
 
+@lru_cache(1)  # a writer reads the header before it has the lock and once more under it
 def decode_header(image: bytes, path: str) -> Header:
     """What the header file says.
 

@@ -127,7 +127,8 @@ def decode(area: NDArray[np.uint8], store: bytes, slot: int) -> Record | None:
     Raises RecordRejected with the reason when the bytes are no record of this slot of this store, and FormatTooNew
     when they are a whole record of a later format version.
     """
-    if area[: EMPTY.size + 4].tobytes() == sealed(EMPTY.pack(EMPTY_MAGIC, FORMAT_VERSION, slot, store)):
+    front = area[: EMPTY.size + 4].tobytes()
+    if front.startswith(EMPTY_MAGIC) and front == sealed(EMPTY.pack(EMPTY_MAGIC, FORMAT_VERSION, slot, store)):
         return None
     fields = FIXED.unpack(area[:DIGEST_OFFSET].tobytes())
     magic, version, used = fields[:3]
