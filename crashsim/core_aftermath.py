@@ -16,7 +16,8 @@ recovery alone must get right (`core_recovery`):
     monotone          after a completed recovery, sequences go on above every record that any image can show (R5)
 
 A path is written down as  P3:2K/P0  =  power loss leaving image 3; recovery, crashed after its second step; process
-crash; recovery, completed; power loss leaving image 0. `:2x` says that the second step was a persist that failed.
+crash; recovery, completed; power loss leaving image 0. `:2x` says that the second step was a persist that failed, K1
+that clean pages were dropped from the cache, in the first of the ways in which they can be.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ class Aftermath:
         found = self._crashes.get(medium)
         if found is None:
             found = [("K", medium)]
+            found += [(f"K{index}", each) for index, each in enumerate(self.store.evictions(medium), 1)]
             found += [(f"P{index}", each) for index, (each, _) in enumerate(self.store.power_losses(medium))]
             self._crashes[medium] = found
         return found

@@ -59,6 +59,8 @@ class Recovery:
         self.keep = keep
         self.one_persist = one_persist
         self.digests = digests
+        # A disk that lies may have lost what an older record says. Its payload is verified when it is read, not now.
+        self.keeps_whole = store.rules.reports_failure or digests == IGNORED
         self.survey = target.survey
         self.make_ready = target.make_ready
         self._runs: dict[int, Run] = {}
@@ -108,7 +110,7 @@ class Recovery:
             problems.append((LOUD, "recovery goes on although one of its steps failed"))
         stages, ready = self._prepare(start, words, mine, tags, verdict)
         for slot in range(slots):
-            if verdict[slot] == recover.KEPT_RECORD and slot != rules.slot_of(recovered):
+            if verdict[slot] == recover.KEPT_RECORD and slot != rules.slot_of(recovered) and self.keeps_whole:
                 problems += _wrong(contents, slot, "keeps")
         problems += self._unaccounted(words, recovered)
         return Run(recovered, content, highest, False, tuple(stages), ready, tuple(words), tuple(problems))

@@ -77,6 +77,8 @@ class Persist(NamedTuple):
 
     file: int
     thread: int
+    data_only: bool = False
+    """Whether what only names the file is left out, as fdatasync does."""
 
 
 NO_FILE = -1
@@ -93,6 +95,8 @@ class Rules(Protocol):
     """The note of a micro-operation that writes payload."""
     reports_failure: bool = True
     """Whether a persist that forces nothing says so; a disk that lies does not."""
+    names_follow_files: bool = False
+    """Whether a persist of a file covers the names it has."""
     faults: int = 0
     """How many faults a search allows here when nobody says how many."""
     promises: tuple[str, ...] = tuple(PROMISES)
@@ -108,6 +112,10 @@ class Rules(Protocol):
 
     def forgets(self, persist: Persist, operation: Operation) -> bool:
         """Whether this persist, when it fails, leaves this earlier operation where no later persist reaches it."""
+
+    def evictions(self, state: State) -> list[State]:
+        """What else a program may read, and a later power loss leave, without anybody having done anything."""
+        return []
 
     def canonical(self, state: State) -> State:
         """An equal state in a form that equal states share, for writes of one place each (see `settled_places`)."""

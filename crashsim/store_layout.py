@@ -236,6 +236,10 @@ class StoreMedium:
             self._images[number] = found
         return found
 
+    def evictions(self, number: int) -> list[int]:
+        """Every other state in which a process that starts again may find the medium."""
+        return [self.number(each) for each in self.rules.evictions(self.states[number])]
+
     def images_seen(self) -> int:
         """Crash images enumerated so far: pairs of a medium's state and an image it can leave."""
         return sum(len(images) for images in self._images.values())

@@ -1,8 +1,12 @@
 """Ordinary files behind a page cache, with no more order than POSIX gives: the portable contract. Trusted.
 
     write             lands in the cache; each page may be written back at any later moment, or never
-    persist(file)     on return, every page of that file holds at least what was written before the call,
-                      by whomever
+    append            the page and the file's new size are two changes: a size without its page shows zeros, a page
+                      without its size is not seen
+    truncate          the size, and zeros beyond it, at the call
+    create, rename    … one change of directory entries each, in one instant
+    persist(file)     on return, every page of that file, and its size, hold at least what was written before the call,
+                      by whomever; its name is a change to a directory, and takes a persist of that
     crash             any set of outstanding writes may be on the medium, except that of two writes to one place the
                       later one implies the earlier: a page is overwritten in place, so only the last one there shows
     failed persist    the pages are marked clean: they stay readable, no later persist writes them, and whether they

@@ -1,0 +1,49 @@
+"""A file on a disk, mapped into memory, made durable by msync. Trusted.
+
+    store             8 bytes, aligned; visible at once. Its page may be written back at any later moment, as it stands
+                      then, and a page that is being written back may tear between sectors. So a sector on the medium
+                      holds a prefix of the stores that were made to it, by whomever, and nothing orders two sectors
+    msync(pages)      with MS_SYNC, on return: every store to these pages that was made before the call is durable
+    fsync             the same for the whole file
+    clwb, sfence      nothing at all: they empty a processor's cache into memory that a power loss empties too
+    munmap, close     nothing
+    failed persist    the pages are marked clean, as in `page-cache`
+
+A store keeps no two of its places in one sector, so that its images are those of `page-cache`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ..medium import Operation, Persist, Rules, State, settled_places
+
+
+class Mmap(Rules):
+    """See the rules above."""
+
+    name = "mmap"
+
+    def __init__(self, line_of: Callable[[int], int] = lambda place: place) -> None:
+        """`line_of(place)` is the sector of 8 bytes; in a store, no two places share a sector."""
+        self.line_of = line_of
+
+    def ordered(self, earlier: Operation, later: Operation) -> bool:
+        """Within one sector."""
+        return self.line_of(earlier.place) == self.line_of(later.place)
+
+    def forces(self, persist: Persist, operation: Operation) -> bool:
+        """What lies in the pages, except what an earlier failure marked clean."""
+        return persist.file in operation.scope and not operation.forgotten
+
+    def forgets(self, persist: Persist, operation: Operation) -> bool:
+        """What lies in the pages."""
+        return persist.file in operation.scope
+
+    def write_back(self, state: State, line: int, thread: int) -> State:
+        """The state after a clwb: the same."""
+        return state
+
+    def canonical(self, state: State) -> State:
+        """Place by place."""
+        return settled_places(state)
