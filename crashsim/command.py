@@ -2,8 +2,12 @@
 
     lastgood explore                                  the real protocol; exit 0 when every promise holds
     lastgood explore --mutant pointer-only-compare    a broken one: the promise it breaks, and how; exit 1
-    lastgood explore --replay x1.…                    one counterexample again
+    lastgood explore --replay x1.… --html FILE        one counterexample again, and drawn
+    lastgood explore --mutants --medium block         every mutant: killed, or equivalent, and how that was seen
     lastgood explore --list                           mutants and media
+
+A clean verdict comes with a control: the same search must catch a protocol that never persists anything. If it does
+not, the explorer sees nothing, and says that instead.
 
 Nothing of the core is loaded until there is something to explore.
 """
@@ -11,15 +15,21 @@ Nothing of the core is loaded until there is something to explore.
 from __future__ import annotations
 
 import argparse
+import concurrent.futures
 import contextlib
 import importlib
 import json
+import multiprocessing
+import os
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from .bounds import LIMITS, Bounds
 from .media import MEDIA
+from .mutant_table import KILLED, SURVIVED, rows
 from .mutants import EQUIVALENT, MUTANTS
 from .promises import PROMISES
 from .replay import BadReplay, decode
@@ -39,7 +49,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("what to explore")
     what.add_argument("--mutant", metavar="NAME", help="a deliberately broken protocol (see --list)")
     what.add_argument("--medium", metavar="NAME", help=f"the simulated medium (default {default.medium}; see --list)")
-    what.add_argument("--digests", choices=DIGESTS, default="both", help="payload digests in recovery (default both)")
+    what.add_argument(
+        "--digests", choices=DIGESTS, help="payload digests in recovery (default: whatever is claimed there)"
+    )
     what.add_argument("--promise", metavar="NAME", help="judge this promise only; `all` for all of them")
     what.add_argument("--one-persist", action="store_true", help="payload and record share one persist")
     size = parser.add_argument_group("how much")
@@ -56,6 +68,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--random", type=int, metavar="N", help="take N random walks instead of searching")
     how.add_argument("--seed", type=int, default=0, metavar="N", help="for --random (default 0)")
     how.add_argument("--replay", metavar="STRING", help="run one counterexample again")
+    how.add_argument(
+        "--html", metavar="FILE", help="draw the counterexample into FILE, one page that needs nothing else"
+    )
+    parser.add_argument("--mutants", action="store_true", help="explore every mutant, on every medium or on --medium")
     parser.add_argument("--list", action="store_true", help="list the mutants and the media")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
@@ -65,10 +81,22 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         if arguments.list:
             return _list(arguments.json)
+        if arguments.mutants:
+            return _table(arguments)
         report = _replayed(arguments) if arguments.replay is not None else _explored(arguments)
     except (BadChoice, BadReplay) as problem:
         print(f"lastgood: {problem}", file=sys.stderr)
         return BAD_USAGE
+    if (
+        not report.sentence
+        and not importlib.import_module("lastgood.crashsim.core_table").saboteur(report.bounds.medium).sentence
+    ):
+        print(
+            "lastgood: the harness is broken: it calls a protocol clean that never persists anything", file=sys.stderr
+        )
+        return VIOLATED
+    if arguments.html is not None:
+        _draw(report, Path(arguments.html))
     if arguments.json:
         print(json.dumps(report.as_json()))
     else:
@@ -76,27 +104,32 @@ def run(arguments: argparse.Namespace) -> int:
     return VIOLATED if report.sentence else CLEAN
 
 
+def _draw(report: Any, path: Path) -> None:
+    """The counterexample as one page; without one there is nothing to draw, and no file is touched."""
+    if report.scene is None:
+        print("lastgood: nothing is broken, so there is nothing to draw", file=sys.stderr)
+    else:
+        path.write_text(importlib.import_module("lastgood.crashsim.picture_html").page(report.scene))
+
+
 def _explored(arguments: argparse.Namespace) -> Any:
-    program, bounds, digests = _program(arguments.mutant), _bounds(arguments), DIGESTS[arguments.digests]
+    program, bounds = _program(arguments.mutant), _bounds(arguments)
     if arguments.random is not None and arguments.random < 1:
         raise BadChoice(f"--random must be at least 1, not {arguments.random}")
-    core = importlib.import_module("lastgood.crashsim.core_explore")
-    promises = core.promises_of(program, digests)
-    if arguments.promise is not None:
-        if arguments.promise != "all" and arguments.promise not in PROMISES:
-            raise BadChoice(f"unknown promise {arguments.promise!r}; known: all, {', '.join(PROMISES)}")
-        promises = tuple(PROMISES) if arguments.promise == "all" else (arguments.promise,)
+    if arguments.promise not in (None, "all", *PROMISES):
+        raise BadChoice(f"unknown promise {arguments.promise!r}; known: all, {', '.join(PROMISES)}")
+    core = importlib.import_module("lastgood.crashsim.core_table")
+    digests = DIGESTS[arguments.digests] if arguments.digests else core.claimed_ways(bounds.medium)
+    how = {
+        "walks": arguments.random or 0,
+        "seed": arguments.seed,
+        "second_limit": None if arguments.exhaustive else SECOND_LIMIT,
+    }
     with _progress() as progress:
-        return core.explore(
-            program,
-            bounds,
-            digests,
-            promises,
-            walks=arguments.random or 0,
-            seed=arguments.seed,
-            second_limit=None if arguments.exhaustive else SECOND_LIMIT,
-            progress=progress,
-        )
+        if arguments.promise is None:
+            return core.hunt(program, bounds, digests, progress=progress, **how)
+        promises = tuple(PROMISES) if arguments.promise == "all" else (arguments.promise,)
+        return core.explore(program, bounds, digests, promises, progress=progress, **how)
 
 
 def _replayed(arguments: argparse.Namespace) -> Any:
@@ -107,18 +140,50 @@ def _replayed(arguments: argparse.Namespace) -> Any:
 
 
 def _program(mutant: str | None) -> str:
-    if mutant is not None and mutant not in MUTANTS:
-        raise BadChoice(f"unknown mutant {mutant!r}; known: {', '.join(MUTANTS)}")
-    return mutant or "real"
+    if mutant is None:
+        return "real"
+    if mutant not in MUTANTS and mutant not in _cuts():
+        raise BadChoice(f"unknown mutant {mutant!r}; known: {', '.join((*MUTANTS, *_cuts()))}")
+    return mutant
+
+
+def _cuts() -> Any:
+    return importlib.import_module("lastgood.crashsim.core_surgery").cuts()
+
+
+def _table(arguments: argparse.Namespace) -> int:
+    """Explore every mutant, or the one that was named, on as many cores as there are."""
+    medium = _bounds(arguments).medium
+    media = list(MEDIA) if arguments.medium is None else [medium]
+    core = importlib.import_module("lastgood.crashsim.core_table")
+    mutants = core.every_mutant() if arguments.mutant is None else [_program(arguments.mutant)]
+    began = time.perf_counter()
+    spawning = multiprocessing.get_context("spawn")
+    with (
+        _progress("{}") as progress,
+        concurrent.futures.ProcessPoolExecutor(min(os.cpu_count() or 1, len(mutants)), spawning) as executor,
+    ):
+        found = rows(core.table(mutants, media, executor=executor, progress=progress))
+    if arguments.json:
+        print(json.dumps({"rows": found, "seconds": round(time.perf_counter() - began, 3)}))
+    else:
+        for row in found:
+            seen = (
+                f"{row['promise']}, {row['lost_writes']} lost"
+                if row["outcome"] == KILLED
+                else f"{row['states']:,} states"
+            )
+            print(f"{row['medium']:<14}{row['outcome']:<11} {row['mutant']:<60} {seen}")
+    return VIOLATED if any(row["outcome"] == SURVIVED for row in found) else CLEAN
 
 
 def _bounds(arguments: argparse.Namespace) -> Bounds:
     """What was asked for, over the mutant's own bounds."""
-    bounds = MUTANTS[arguments.mutant].bounds if arguments.mutant else Bounds()
+    bounds = MUTANTS[arguments.mutant].bounds if arguments.mutant in MUTANTS else Bounds()
     if arguments.medium is not None:
         if arguments.medium not in MEDIA:
             raise BadChoice(f"unknown medium {arguments.medium!r}; known: {', '.join(MEDIA)}")
-        bounds = bounds._replace(medium=arguments.medium)
+        bounds = bounds._replace(medium=arguments.medium, faults=max(bounds.faults, MEDIA[arguments.medium].faults))
     for name, (least, most) in LIMITS.items():
         value = getattr(arguments, name)
         if value is not None:
@@ -135,12 +200,15 @@ def _list(as_json: bool) -> int:
             name: {"says": each.says, "trusted": each.trusted or None, "ignored": each.ignored or None}
             for name, each in MUTANTS.items()
         }
-        print(json.dumps({"mutants": mutants, "media": list(MEDIA), "promises": PROMISES}))
+        print(json.dumps({"mutants": mutants, "cuts": list(_cuts()), "media": list(MEDIA), "promises": PROMISES}))
         return CLEAN
     print("mutants (the promise each breaks: with payload digests trusted / ignored)")
     for name, each in MUTANTS.items():
         breaks = each.trusted if each.trusted == each.ignored else f"{each.trusted or '-'} / {each.ignored or '-'}"
         print(f"  {name}\n      {each.says}\n      {breaks if breaks != EQUIVALENT else 'equivalent: ' + each.why}")
+    print("cuts made by a machine")
+    for name, cut in _cuts().items():
+        print(f"  {name}\n      {cut.says}")
     print("media")
     for name in MEDIA:
         print(f"  {name}")
@@ -152,7 +220,9 @@ def _print(report: Any, *, replayed: bool) -> None:
     digests = " and ".join(report.digests)
     if report.sentence:
         print(report.sentence + ".\n")
-        print("\n".join(report.lines))
+        _print_drawing(report)
+        if report.scene.edge:
+            print(f"\nMissing: {report.scene.edge.sentence}.")
         print(f"\nAgain:  lastgood explore --replay {report.replay}")
         return
     if replayed:
@@ -167,8 +237,19 @@ def _print(report: Any, *, replayed: bool) -> None:
     print(f"  took      {result.seconds:.1f} s, {result.states / max(result.seconds, 1e-9):,.0f} states a second")
 
 
+def _print_drawing(report: Any) -> None:
+    """In colours on a terminal that has them and where rich is there."""
+    if sys.stdout.isatty():
+        with contextlib.suppress(ImportError):
+            console, text = importlib.import_module("rich.console").Console(), importlib.import_module("rich.text").Text
+            for line in importlib.import_module("lastgood.crashsim.picture_text").drawn(report.scene):
+                console.print(text.assemble(*line), soft_wrap=True)
+            return
+    print("\n".join(report.lines))
+
+
 @contextlib.contextmanager
-def _progress() -> Iterator[Any]:
+def _progress(form: str = "{:,} states, {:,} waiting") -> Iterator[Any]:
     """A line on the terminal that says how far it is; nothing without a terminal, or without rich."""
     rich_console = None
     if sys.stderr.isatty():
@@ -178,4 +259,4 @@ def _progress() -> Iterator[Any]:
         yield None
         return
     with rich_console.status("exploring …") as status:
-        yield lambda done, left: status.update(f"{done:,} states, {left:,} waiting")
+        yield lambda *how_far: status.update(form.format(*how_far))

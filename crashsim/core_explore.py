@@ -7,18 +7,24 @@ moves of one string and judges where they lead.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .bounds import Bounds
+from .core_minimal import lost_operations, minimised
 from .core_recovery import IGNORED, TRUSTED
-from .core_story import story, verdict
+from .core_scene import scene
+from .core_story import verdict
+from .core_surgery import cuts
 from .core_system import CoreSystem
 from .core_target import Target, mutant_target, real_target
-from .mutants import EQUIVALENT, MUTANTS, SILENT
+from .mutants import EQUIVALENT, MUTANTS
+from .picture_text import plain
 from .promises import PROMISES
 from .replay import BadReplay, Replay, encode
-from .search import Counterexample, Result, breadth_first, random_walks
+from .scene import Scene
+from .search import Counterexample, Result, breadth_first
+from .walks import random_walks
 
 DIGESTS = {"trusted": (TRUSTED,), "ignored": (IGNORED,), "both": (TRUSTED, IGNORED)}
 Progress = Callable[[int, int], None]
@@ -37,6 +43,8 @@ class Report:
     sentence: str = ""
     lines: list[str] = field(default_factory=list)
     replay: str = ""
+    scene: Scene | None = None
+    lost_writes: int = 0
 
     def as_json(self) -> dict[str, Any]:
         """One object that says the same."""
@@ -54,26 +62,34 @@ class Report:
             "seconds": round(self.result.seconds, 3),
             "bounds": {**self.bounds._asdict(), "slots": self.bounds.slots, "chunks": self.bounds.chunks},
             "digests": list(self.digests),
+            "missing_edge": self.scene.edge.sentence if self.scene and self.scene.edge else None,
+            "lost_writes": self.lost_writes if found else None,
             "replay": self.replay or None,
         }
 
 
 def target_named(program: str, medium: str) -> Target:
     """The real programs, or a mutant's on this medium."""
-    return real_target() if program == "real" else mutant_target(MUTANTS[program], medium)
+    if program == "real":
+        return real_target()
+    return mutant_target(MUTANTS[program] if program in MUTANTS else cuts()[program], medium)
+
+
+def is_known(program: str) -> bool:
+    """Whether there is a program of this name."""
+    return program == "real" or program in MUTANTS or program in cuts()
 
 
 def promises_of(program: str, digests: tuple[str, ...]) -> tuple[str, ...]:
     """What to judge when nobody says: every promise for the real programs, for a mutant those that it is known to break.
 
-    A mutant may break one promise on the way to another; its table names the one that a user would feel. An
-    equivalent one is judged by all whose loss nobody would be told of.
+    A mutant may break one promise on the way to another; its table names the one that a user would feel.
     """
-    if program == "real":
+    if program not in MUTANTS:
         return tuple(PROMISES)
     mutant = MUTANTS[program]
     named = {getattr(mutant, each) for each in digests} - {EQUIVALENT}
-    return tuple(each for each in PROMISES if each in named) or SILENT
+    return tuple(each for each in PROMISES if each in named) or tuple(PROMISES)
 
 
 def explore(
@@ -93,12 +109,14 @@ def explore(
         result = random_walks(system, walks, seed, progress=progress)
     else:
         result = breadth_first(system, second_limit=second_limit, progress=progress)
+    if result.counterexample is not None:
+        result.counterexample = minimised(system, result.counterexample)
     return _report(program, system, result)
 
 
 def replay(wanted: Replay) -> Report:
     """Run the moves of a counterexample, and judge where they lead. Raises BadReplay when they cannot be run."""
-    if wanted.program != "real" and wanted.program not in MUTANTS:
+    if not is_known(wanted.program):
         raise BadReplay(f"this replay string is of a mutant that is not known: {wanted.program}")
     found = wanted.counterexample
     digests = (found.violation.digests,) if found.violation.digests else (TRUSTED, IGNORED)
@@ -130,6 +148,13 @@ def _report(program: str, system: CoreSystem, result: Result) -> Report:
         return report
     string = encode(Replay(program, system.bounds, found))
     fresh = CoreSystem(system.target, system.bounds, system.digests, promises)
-    return Report(
-        program, system.bounds, system.digests, promises, result, images, verdict(found), story(fresh, found), string
+    drawn = scene(fresh, program, found)
+    lost = len(lost_operations(fresh, found))
+    return replace(
+        report,
+        sentence=verdict(found),
+        lines=plain(drawn),
+        replay=string,
+        scene=drawn,
+        lost_writes=lost,
     )

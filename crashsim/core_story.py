@@ -1,14 +1,14 @@
-"""A counterexample for people: what each saver did, what was durable when the machine stopped, what recovery made of it.
+"""Words for what happens in a counterexample: the verdict, each move, each step of recovery, what a medium shows.
 
-One line a move, in the order in which they happened; savers are A, B, …, a save is named by its sequence once it has
-one. The last lines are the crash: every write that was not known to be durable, and whether it was there.
+Savers are A, B, …; a save is named by its sequence once it has one. `core_scene` puts these words in their places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from typing import NamedTuple
 
-from .bounds import CHUNK_LETTERS, USED_STORE
+from .bounds import CHUNK_LETTERS
 from .core_system import CoreSystem, State
 from .core_target import cells, rules, steps
 from .core_words import tag_text
@@ -16,6 +16,9 @@ from .programs import TOUCHES
 from .replay import split_path
 from .search import Counterexample
 from .store_layout import MIXED, NOTHING, tag_in
+
+LOOKS, CHANGES, WRITES, PERSISTS, TELLS, FAILS = "looks", "changes", "writes", "persists", "tells", "fails"
+"""What kind of thing a move is: only what it does to others or to the medium stands out in a picture."""
 
 _ASKED = {
     steps.PERSIST_PAYLOAD: "persists slot {slot}: its payload is durable",
@@ -38,6 +41,7 @@ _FAILS = {
     steps.WRITE_MARK: "fails to write the mark",
     steps.PERSIST_MARK: "fails to persist the mark: nobody knows whether it is durable",
 }
+_LIES = "persists slot {slot}, is told that it is durable, and it is not"
 _MARK = {rules.MARK_ABSENT: "absent", rules.MARK_UNDER_WAY: "under way", rules.MARK_DURABLE: "durable"}
 _RECOVERY = {
     steps.REWRITE_RECORD: "writes the record of slot {slot} again",
@@ -46,6 +50,17 @@ _RECOVERY = {
     steps.WRITE_MARK: "writes the mark again",
     steps.PERSIST_MARK: "persists the mark",
 }
+_KINDS = {steps.ACKNOWLEDGE: TELLS, steps.WAIT: LOOKS} | {
+    step: WRITES for step in (steps.WRITE_PAYLOAD, steps.WRITE_RECORD, steps.WRITE_MARK, steps.WRITE_EMPTY_RECORD)
+}
+
+
+class Said(NamedTuple):
+    """One move in words: which save does it, what kind of thing it is, what it is."""
+
+    sequence: int
+    kind: str
+    text: str
 
 
 def verdict(counterexample: Counterexample) -> str:
@@ -60,7 +75,7 @@ def _after(path: str) -> str:
     """A crash path as the beginning of a sentence."""
     words: list[str] = []
     for crash, during in split_path(path):
-        words.append("a process crash" if crash == "K" else "a power loss")
+        words.append("a process crash" if crash[0] == "K" else "a power loss")
         if during:
             words.append("a completed recovery" if during == "/" else "an interrupted recovery")
     if not words:
@@ -68,63 +83,49 @@ def _after(path: str) -> str:
     return f"after {', '.join(words[:-1])}{' and ' if len(words) > 1 else ''}{words[-1]}, "
 
 
-def story(system: CoreSystem, counterexample: Counterexample) -> list[str]:
-    """The lines of the whole story; replays the counterexample on this system."""
-    state = dict(system.initial())[counterexample.start]
-    lines = ["The store is new and empty."]
-    if counterexample.start == USED_STORE:
-        held = ", ".join(tag_text(tag) for tag in system.ghosts.values[state[2]].acknowledged)
-        lines = [f"The store holds {held}, durable."]
-    width = len(str(len(counterexample.moves)))
-    previous = ""
-    for number, move in enumerate(counterexample.moves, 1):
-        following = next(after for token, after, _ in system.moves(state) if token == move)
-        if move[0] in "KP":
-            lines += _crash_lines(system, state[1], move, counterexample.violation.digests)
-            lines.append("    The process starts again and goes on saving.")
-        else:
-            if previous and previous != move[0]:
-                lines.append("")
-            lines.append(f"{number:>{width + 2}}  {_move_line(system, state, following, move)}")
-        previous = move[0]
-        state = following
-    if counterexample.violation.crash:
-        lines += _crash_lines(system, state[1], counterexample.violation.crash, counterexample.violation.digests)
-    return lines
-
-
-def _move_line(system: CoreSystem, state: State, following: State, move: str) -> str:
-    """Who does what."""
+def said(system: CoreSystem, state: State, following: State, move: str) -> Said:
+    """What a saver's move is."""
     index = 3 + int(move[0])
     node = system.driver.savers.values[state[index]].node
     after = system.driver.savers.values[following[index]].node
     sequence = node.words[cells.MY_SEQUENCE] or after.words[cells.MY_SEQUENCE]
-    who = f"{chr(ord('A') + int(move[0]))}  {f'save {sequence}' if sequence else 'a save':<7}  "
     if node.kind == TOUCHES:
-        return who + _touch_line(
-            node.request, system.driver.cells.values[state[0]], system.driver.cells.values[following[0]]
-        )
+        before, now = (system.driver.cells.values[each[0]] for each in (state, following))
+        kind = LOOKS if before == now else CHANGES
+        return Said(sequence, kind, _touch_text(node.request, before, now))
     step = node.request[0]
     slot = rules.slot_of(node.words[cells.MY_TAG])
     if move.endswith("x"):
-        return who + _FAILS[step].format(slot=slot)
+        lies = step not in (steps.WRITE_PAYLOAD, steps.WRITE_RECORD) and not after.worst
+        return Said(sequence, FAILS, (_LIES if lies else _FAILS[step]).format(slot=slot))
     if move.endswith("o"):
-        return who + "is told that it was overtaken, and stops writing"
+        return Said(sequence, TELLS, "is told that it was overtaken, and stops writing")
     if step == steps.WRITE_PAYLOAD:
-        return who + f"writes chunk {CHUNK_LETTERS.index(move[1])} of its payload to slot {slot}"
-    return who + _ASKED[step].format(slot=slot)
+        return _chunk_said(system, state, following, CHUNK_LETTERS.index(move[1]), slot, sequence)
+    return Said(sequence, _KINDS.get(step, PERSISTS), _ASKED[step].format(slot=slot))
 
 
-def _touch_line(request: Sequence[object], before: tuple[int, ...], after: tuple[int, ...]) -> str:
+def _chunk_said(system: CoreSystem, state: State, following: State, chunk: int, slot: int, sequence: int) -> Said:
+    """A writer stores its chunk or, where persists are per thread, persists it."""
+    place = system.layout.chunk_place(slot, chunk)
+    before, after = (
+        [each.content for each in system.store.outstanding(one[1]) if each.place == place] for one in (state, following)
+    )
+    stores = len(after) > len(before) or state[1] == following[1]
+    verb = f"writes chunk {chunk} of its payload to" if stores else f"persists chunk {chunk} of its payload in"
+    return Said(sequence, WRITES if stores else PERSISTS, f"{verb} slot {slot}")
+
+
+def _touch_text(request: Sequence[object], before: tuple[int, ...], after: tuple[int, ...]) -> str:
     """What one look at, or change of, a shared word comes to."""
     name, cell = str(request[0]), int(str(request[1]))
     was, now = before[cell], after[cell]
     if cell == cells.SEQUENCE:
-        return f"takes sequence {now}"
+        return f"takes sequence {now}" if was != now else f"looks at the last sequence: {was}"
     if cell == cells.MARKED:
         return f"looks at the mark: {_MARK[was]}" if was == now else f"notes that the mark is {_MARK[now]}"
     if cells.FREE <= cell < cells.KEPT:
-        return _slot_set_line(name, cell, was, now)
+        return _slot_set_text(name, cell, was, now)
     what = "the root" if cell == cells.ROOT else f"kept cell {cell - cells.KEPT}"
     if name == "load":
         return f"looks at {what}: {tag_text(was)}"
@@ -133,7 +134,7 @@ def _touch_line(request: Sequence[object], before: tuple[int, ...], after: tuple
     return f"swaps {what} from {tag_text(was)} to {tag_text(now)}"
 
 
-def _slot_set_line(name: str, cell: int, was: int, now: int) -> str:
+def _slot_set_text(name: str, cell: int, was: int, now: int) -> str:
     kind = "free" if cell < cells.QUARANTINED else "quarantined"
     if name == "load":
         return f"looks at the {kind} slots: {_slots(was) or 'none'}"
@@ -146,52 +147,18 @@ def _slots(mask: int) -> str:
     return ", ".join(str(slot) for slot in range(mask.bit_length()) if mask >> slot & 1)
 
 
-# --- the crash -------------------------------------------------------------------------------------------------------
+def recovery_text(step: int, slot: int, *, failed: bool) -> str:
+    """One step of a recovery."""
+    return _RECOVERY.get(step, "persists slot {slot}").format(slot=slot) + (", which fails" if failed else "")
 
 
-def _crash_lines(system: CoreSystem, medium: int, path: str, digests: str) -> Iterator[str]:
-    """Every crash of a path: what was lost, what the medium shows, what recovery does."""
-    aftermath = next((each for each in system.aftermaths if each.digests == digests), system.aftermaths[0])
-    for crash, during in split_path(path):
-        yield ""
-        if crash == "K":
-            yield "--- process crash: the cache survives, and recovery reads it ---"
-        else:
-            yield "--- power loss ---"
-            yield from _lost_lines(system, medium, int(crash[1:]))
-        medium = dict(aftermath.crashes(medium))[crash]
-        yield from _contents_lines(system, medium)
-        run = aftermath.recovery.run(medium)
-        outcome = "finds nothing usable and refuses" if run.refused else f"finds {tag_text(run.recovered)}"
-        trust = f", payload digests {digests}," if digests else ""
-        yield f"    Recovery{trust} {outcome}."
-        if not during:
-            continue
-        count = len(run.stages) if during == "/" else int(during.strip(":x"))
-        for position, stage in enumerate(run.stages[:count], 1):
-            failed = ", which fails" if during.endswith("x") and position == count else ""
-            line = _RECOVERY.get(stage.step, "persists slot {slot}").format(slot=stage.slot)
-            yield f"    It {line}{failed}."
-        medium = aftermath.recovery.left_by(medium, during)
-
-
-def _lost_lines(system: CoreSystem, medium: int, image: int) -> Iterator[str]:
-    """Each write that was not known to be durable, and whether it was there."""
-    lost = system.store.power_losses(medium)[image][1]
-    outstanding = system.store.outstanding(medium)
-    if not outstanding:
-        yield "    Everything written was durable."
-    for index, operation in enumerate(outstanding):
-        what = system.layout.name_of(operation.place)
-        by = f"save {rules.sequence_of(tag_in(operation.content))}" if operation.content > 0 else "empty"
-        yield f"    {'lost   ' if index in lost else 'durable'}  {what} ({by})"
-
-
-def _contents_lines(system: CoreSystem, medium: int) -> Iterator[str]:
-    """What recovery can see."""
+def slot_texts(system: CoreSystem, medium: int) -> list[str]:
+    """What a program finds in each slot."""
     contents = system.store.contents(medium)
-    for slot, (record, payload) in enumerate(zip(contents.records, contents.payloads, strict=True)):
-        yield f"    slot {slot}: record {_content_text(record, 'torn')}, payload {_content_text(payload, 'a mix')}"
+    return [
+        f"slot {slot}: record {_content_text(record, 'torn')}, payload {_content_text(payload, 'a mix')}"
+        for slot, (record, payload) in enumerate(zip(contents.records, contents.payloads, strict=True))
+    ]
 
 
 def _content_text(content: int, mixed: str) -> str:

@@ -111,7 +111,8 @@ def mutant_target(mutant: Mutant, medium: str = "") -> Target:
         edited(recover.survey, mutant.survey),
         edited(recover.make_ready, mutant.make_ready),
         slot_only_compare_swap if mutant.compare_swap == SLOT_ONLY else whole_word_compare_swap,
+        mutant.writers_persist,
     )
 
 
-__all__ = ["Target", "cells", "edited", "mutant_target", "real_target", "rebound", "recover", "rules", "steps"]
+__all__ = ["Target", "cells", "edited", "mutant_target", "real_target", "rebound", "recover", "rules", "save", "steps"]

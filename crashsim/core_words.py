@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .core_target import cells, rules
+from .store_layout import Layout
 
 
 def tag_text(tag: int) -> str:
@@ -27,3 +28,10 @@ def slots_unaccounted(words: Sequence[int], slots: int, keep: int) -> str:
     if words[cells.FREE] >= 2**slots or words[cells.QUARANTINED] >= 2**slots:
         return "a slot free or quarantined that does not exist"
     return ""
+
+
+def kind_of(layout: Layout, place: int) -> str:
+    """What lies at a place: a "record", a "payload" or the "mark"."""
+    if place == layout.mark:
+        return "mark"
+    return "record" if place in layout.record_places(place // layout.places_per_slot) else "payload"

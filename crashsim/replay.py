@@ -19,8 +19,8 @@ from .search import Counterexample
 
 VERSION = "x1"
 _DIGESTS = {"t": "trusted", "i": "ignored", "n": ""}
-_MOVE = re.compile(r"[0-9][a-hxo]?|(?:(?:K|P[0-9]+)(?::[0-9]+x?)?)+/")
-_CRASH = re.compile(r"(?:(?:K|P[0-9]+)(?::[0-9]+x?|/)?)*")
+_MOVE = re.compile(r"[0-9][a-hxo]?|(?:(?:K[0-9]*|P[0-9]+)(?::[0-9]+x?)?)+/")
+_CRASH = re.compile(r"(?:(?:K[0-9]*|P[0-9]+)(?::[0-9]+x?|/)?)*")
 
 
 class BadReplay(ValueError):
@@ -37,7 +37,7 @@ class Replay(NamedTuple):
 
 def split_path(path: str) -> list[tuple[str, str]]:
     """The crashes of a path, each with what became of the recovery after it: crashed at a step, completed, nothing."""
-    return re.findall(r"(K|P[0-9]+)(/|:[0-9]+x?|)", path)
+    return re.findall(r"(K[0-9]*|P[0-9]+)(/|:[0-9]+x?|)", path)
 
 
 def encode(replay: Replay) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..bounds import Bounds
-from ..promises import LOUD, NEVER_WRONG, NEWEST_SURVIVES, NO_LEAK
+from ..promises import LOUD, NEVER_WRONG, NEWEST_SURVIVES, NO_HARM, NO_LEAK
 from .mutant import EQUIVALENT, Mutant
 
 FAILING = (
@@ -55,6 +55,75 @@ FAILING = (
         NEWEST_SURVIVES,
         save=(("        yield PERSIST_RECORD\n", "        yield PERSIST_RECORD\n        mine[STATUS] = DONE\n"),),
         bounds=Bounds(saves=2, faults=1),
+    ),
+    Mutant(
+        "believe-failed-payload-persist",
+        "the failure of the payload's persist is not looked at",
+        NEWEST_SURVIVES,
+        NEVER_WRONG,
+        save=(
+            (
+                "            yield PERSIST_PAYLOAD\n",
+                "            yield PERSIST_PAYLOAD\n            mine[STATUS] = DONE\n",
+            ),
+        ),
+        bounds=Bounds(saves=2, faults=1),
+    ),
+    Mutant(
+        "believe-failed-payload-write",
+        "a payload that could not be written to its end is taken for written",
+        NEWEST_SURVIVES,
+        NEVER_WRONG,
+        save=(("    yield WRITE_PAYLOAD ", "    yield WRITE_PAYLOAD\n    mine[STATUS] = DONE "),),
+        bounds=Bounds(saves=2, faults=1),
+    ),
+    Mutant(
+        "believe-failed-record-write",
+        "a record that could not be written is taken for written",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        save=(("\n    yield WRITE_RECORD\n", "\n    yield WRITE_RECORD\n    mine[STATUS] = DONE\n"),),
+        bounds=Bounds(saves=2, faults=1),
+    ),
+    Mutant(
+        "believe-failed-mark-persist",
+        "the failure of the mark's persist is not looked at",
+        LOUD,
+        LOUD,
+        save=(
+            (
+                "                        yield PERSIST_MARK\n",
+                "                        yield PERSIST_MARK\n                        mine[STATUS] = DONE\n",
+            ),
+        ),
+        bounds=Bounds(saves=2, faults=1),
+    ),
+    Mutant(
+        "make-room-by-removing",
+        "a save that cannot write its payload removes the newest checkpoint to make room",
+        NO_HARM,
+        NO_HARM,
+        save=(
+            (
+                "        mine[OUTCOME] = outcome_of(mine[STATUS])\n",
+                "        mine[OUTCOME] = outcome_of(mine[STATUS])\n        mine[MY_TAG] = load(cells, ROOT)\n"
+                "        yield WRITE_EMPTY_RECORD\n",
+            ),
+        ),
+        bounds=Bounds(saves=1, faults=1),
+    ),
+    Mutant(
+        "failed-and-keeps-its-slot",
+        "a save whose payload could not be written does not give its slot back",
+        NO_LEAK,
+        NO_LEAK,
+        save=(
+            (
+                "        mine[OUTCOME] = outcome_of(mine[STATUS])\n        fetch_add(cells, free_cell, bit)\n",
+                "        mine[OUTCOME] = outcome_of(mine[STATUS])\n",
+            ),
+        ),
+        bounds=Bounds(saves=1, faults=1),
     ),
     Mutant(
         "failed-without-saying",

@@ -6,6 +6,16 @@ from ..bounds import Bounds
 from ..promises import LOUD, MONOTONE, NEVER_WRONG, NEWEST_SURVIVES, NO_LEAK
 from .mutant import EQUIVALENT, Mutant
 
+_EMPTYING = """    for slot in range(slot_count):
+        if verdict[slot] == REJECTED or verdict[slot] == EMPTY:
+            mine[MY_SLOT] = slot
+            yield WRITE_EMPTY_RECORD
+            if mine[STATUS] == DONE:
+                yield PERSIST_EMPTY_RECORD
+            if mine[STATUS] != DONE:
+                return
+"""
+
 RECOVERING = (
     Mutant(
         "recovery-trusts-the-cache",
@@ -113,6 +123,70 @@ RECOVERING = (
         NEWEST_SURVIVES,
         survey=(("best = newer_candidate(best, tags[slot])", "best = best if best else tags[slot]"),),
         bounds=Bounds(saves=2),
+    ),
+    Mutant(
+        "recovery-stops-at-a-bad-one",
+        "recovery gives up when the newest record's payload does not verify, without looking at older ones",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        survey=(("        verdict[slot] = REJECTED\n", "        verdict[slot] = REJECTED\n        break\n"),),
+        bounds=Bounds(saves=2, one_persist=1),
+    ),
+    Mutant(
+        "recovery-without-verifying",
+        "recovery takes the newest record without verifying its payload",
+        EQUIVALENT,
+        EQUIVALENT,
+        survey=(
+            (
+                "        yield VERIFY_PAYLOAD\n        if mine[STATUS] == DONE:\n",
+                "        yield STEP\n        if True:\n",
+            ),
+        ),
+        why="with two persists a save no record is ever durable before its payload",
+    ),
+    Mutant(
+        "one-persist-without-verifying",
+        "with one persist a save, recovery takes the newest record without verifying its payload",
+        NEVER_WRONG,
+        NEVER_WRONG,
+        survey=(
+            (
+                "        yield VERIFY_PAYLOAD\n        if mine[STATUS] == DONE:\n",
+                "        yield STEP\n        if True:\n",
+            ),
+        ),
+        bounds=Bounds(saves=2, one_persist=1),
+    ),
+    Mutant(
+        "recovery-empties-what-it-keeps",
+        "recovery writes empty records over every slot, the kept one too",
+        NEWEST_SURVIVES,
+        NEWEST_SURVIVES,
+        make_ready=(("if verdict[slot] == REJECTED or verdict[slot] == EMPTY:", "if verdict[slot] != CANDIDATE:"),),
+        bounds=Bounds(saves=1),
+    ),
+    Mutant(
+        "recovery-empties-first",
+        "recovery writes its empty records before it has made durable what it keeps",
+        EQUIVALENT,
+        EQUIVALENT,
+        make_ready=(("    kept = 0\n", _EMPTYING + "    kept = 0\n"),),
+        bounds=Bounds(saves=2),
+        why="an empty record covers only what was passed over; what is kept lies elsewhere",
+    ),
+    Mutant(
+        "recovery-goes-on-after-a-failure",
+        "recovery does not look at whether the record that it keeps was made durable",
+        LOUD,
+        LOUD,
+        make_ready=(
+            (
+                "            yield PERSIST_RECORD\n        if mine[STATUS] != DONE:\n            return\n",
+                "            yield PERSIST_RECORD\n",
+            ),
+        ),
+        bounds=Bounds(saves=1, faults=1),
     ),
     Mutant(
         "recovery-frees-the-kept",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..bounds import Bounds
-from ..promises import LOUD, MONOTONE, NEVER_WRONG, NEWEST_SURVIVES, NO_LEAK, NO_REUSE
+from ..promises import BOUNDED, LOUD, MONOTONE, NEVER_WRONG, NEWEST_SURVIVES, NO_LEAK, NO_REUSE
 from .mutant import EQUIVALENT, SLOT_ONLY, Mutant
 
 _RELEASE_AT_END = """        assert before // mask_of_slot(released) % 2 == 0, "S5 one-out"
@@ -18,6 +18,7 @@ SHARING = (
         NEVER_WRONG,
         compare_swap=SLOT_ONLY,
         bounds=Bounds(saves=4),
+        published=True,
     ),
     Mutant(
         "swap-over-newer",
@@ -85,6 +86,39 @@ SHARING = (
         ),
     ),
     Mutant(
+        "check-then-store-root",
+        "the root is looked at and then stored, in two steps instead of one compare-and-swap",
+        MONOTONE,
+        MONOTONE,
+        save=(
+            (
+                "        found = compare_swap(cells, ROOT, seen, tag)\n        yield STEP\n",
+                "        found = load(cells, ROOT)\n        yield STEP\n        if found == seen:\n"
+                "            fetch_add(cells, ROOT, tag - seen)\n            yield STEP\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "count-in-two-steps",
+        "the sequence is read and then stored, so that two saves can take the same one",
+        MONOTONE,
+        MONOTONE,
+        save=(
+            (
+                "    sequence = fetch_add(cells, SEQUENCE, 1) + 1\n",
+                "    sequence = load(cells, SEQUENCE) + 1\n    yield STEP\n"
+                "    compare_swap(cells, SEQUENCE, sequence - 1, sequence)\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "count-of-its-own",
+        "the sequence is one more than that of the checkpoint seen, not counted by all",
+        MONOTONE,
+        MONOTONE,
+        save=(("sequence = fetch_add(cells, SEQUENCE, 1) + 1\n", "sequence = seen // 4096 + 1\n"),),
+    ),
+    Mutant(
         "forget-own-slot",
         "a superseded save does not give its own slot back",
         NO_LEAK,
@@ -139,6 +173,34 @@ SHARING = (
         NO_REUSE,
         save=(("while keeps_offered(held, leftover):", "while held != leftover:"),),
         bounds=Bounds(saves=4, keep=2),
+    ),
+    Mutant(
+        "gives-way-and-keeps-its-slot",
+        "a save that was overtaken while it wrote its payload does not give its slot back",
+        NO_LEAK,
+        NO_LEAK,
+        save=(
+            (
+                "            mine[OUTCOME] = SUPERSEDED\n            fetch_add(cells, free_cell, bit)\n",
+                "            mine[OUTCOME] = SUPERSEDED\n",
+            ),
+        ),
+    ),
+    Mutant(
+        "gives-way-to-the-newest",
+        "a save that is older than the newest checkpoint gives way, though it would be kept beside it",
+        EQUIVALENT,
+        EQUIVALENT,
+        save=(("load(cells, ROOT if keep == 1 else KEPT + keep - 2)", "load(cells, ROOT)"),),
+        bounds=Bounds(saves=3, keep=2),
+        why="a checkpoint fewer is kept for a while; none that was acknowledged is lost",
+    ),
+    Mutant(
+        "releases-the-next-slot",
+        "the slot behind the one that fell out is released, at the end of the row one that does not exist",
+        BOUNDED,
+        BOUNDED,
+        save=(("released = slot_of(leftover)", "released = slot_of(leftover) + 1"),),
     ),
     Mutant(
         "never-gives-way",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lastgood.cli import main
+from lastgood.crashsim.core_system import CoreSystem
 from lastgood.crashsim.media import MEDIA
 
 
@@ -41,6 +43,60 @@ def test_a_pointer_only_compare_loses_the_newest(explore: Any) -> None:
     assert any("swaps the root from checkpoint 4 (slot 0) to checkpoint 3 (slot 2)" in line for line in lines)
     string = lines[-1].split()[-1]
     assert explore("--replay", string) == (1, out, "")
+
+
+def test_a_counterexample_is_drawn_into_a_file(explore: Any, tmp_path: Path) -> None:
+    page = tmp_path / "counterexample.html"
+    status, out, _ = explore("--mutant", "drop-record-persist", "--html", str(page))
+    assert status == 1
+    assert "Missing: persist record of save 2 must return before save 2 is acknowledged." in out
+    text = page.read_text()
+    assert text.startswith("<!doctype html>")
+    assert out.splitlines()[-1].split()[-1] in text
+    again = tmp_path / "again.html"
+    explore("--replay", out.splitlines()[-1].split()[-1], "--html", str(again))
+    assert again.read_text() == text
+
+
+def test_what_is_clean_is_not_drawn(explore: Any, tmp_path: Path) -> None:
+    page = tmp_path / "nothing.html"
+    status, _, err = explore("--saves", "1", "--html", str(page))
+    assert (status, err) == (0, "lastgood: nothing is broken, so there is nothing to draw\n")
+    assert not page.exists()
+
+
+def test_a_file_that_cannot_be_written_is_one_line(explore: Any, tmp_path: Path) -> None:
+    status, _, err = explore("--mutant", "drop-record-persist", "--html", str(tmp_path / "no" / "such.html"))
+    assert status == 2
+    assert err.count("\n") == 1
+    assert "No such file or directory" in err
+
+
+def test_a_harness_that_sees_nothing_says_so(explore: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it calls clean means nothing then, so it does not call anything clean."""
+    monkeypatch.setattr(CoreSystem, "judge", lambda self, state: None)
+    status, out, err = explore("--saves", "1")
+    assert (status, out) == (1, "")
+    assert "the harness is broken" in err
+
+
+def test_one_mutant_on_one_medium_is_a_row(explore: Any) -> None:
+    status, out, err = explore("--mutants", "--mutant", "drop-record-persist", "--medium", "block", "--json")
+    assert (status, err) == (0, "")
+    (row,) = json.loads(out)["rows"]
+    assert (row["mutant"], row["medium"], row["outcome"]) == ("drop-record-persist", "block", "killed")
+    assert row["lost_writes"] == 1
+    assert explore("--replay", row["replay"])[0] == 1
+    status, out, _ = explore("--mutants", "--mutant", "recovery-empties-first", "--medium", "page-cache", "--json")
+    (row,) = json.loads(out)["rows"]
+    assert (status, row["outcome"], row["exhaustive"], row["lost_writes"]) == (0, "equivalent", True, None)
+
+
+def test_a_cut_made_by_a_machine_is_a_mutant_too(explore: Any) -> None:
+    status, out, _ = explore("--mutant", "without-persist-record", "--json")
+    found = json.loads(out)
+    assert (status, found["promise"], found["lost_writes"]) == (1, "newest-survives", 1)
+    assert explore("--replay", found["replay"], "--json")[1].count(found["replay"]) == 1
 
 
 def test_json_is_one_object(explore: Any) -> None:
