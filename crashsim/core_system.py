@@ -176,6 +176,10 @@ class CoreSystem:
                 following = self.ghosts.number(ghost._replace(life=ghost.life + 1, acknowledged=kept))
                 yield path, (self.driver.cells.number(words), medium, following, *self._all_idle()), None
 
+    def images(self) -> int:
+        """Crash images that were judged: of every medium that was met, each image it can leave."""
+        return sum(len(self.store.power_losses(medium)) for medium in {medium for medium, _, _ in self._clean})
+
     # --- what a crash here comes to ----------------------------------------------------------------------------------
 
     def judge(self, state: State) -> Violation | None:

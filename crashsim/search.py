@@ -7,15 +7,14 @@ Breadth first means that the first counterexample has as few moves as any: nothi
     Clean, not exhaustive  the limit on states or time came first: a sample, and the verdict says so
     Violated               the shortest way there
 
-`random_walks` samples schedules where the whole is too large; it finds, it never clears.
+`spread` does the same over many processes; `walks` samples schedules where the whole is too large.
 """
 
 from __future__ import annotations
 
-import random
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from .promises import Violation
@@ -57,7 +56,37 @@ class Result:
     seconds: float = 0.0
     exhaustive: bool = False
     counterexample: Counterexample | None = None
-    depth: int = field(default=0)
+
+
+class Known:
+    """The states that were found, in order, and how: enough to tell the way to each."""
+
+    def __init__(self, system: System) -> None:
+        self.system = system
+        self.states: list[State] = []
+        self.transitions = 0
+        self._visited: set[State] = set()
+        self._parents: list[int] = []
+        self._moves: list[str] = []
+
+    def add(self, state: State, parent: int, move: str) -> bool:
+        """Whether this state is new; then it is known from now on, by the move from its parent that led there."""
+        key = self.system.canonical(state)
+        if key in self._visited:
+            return False
+        self._visited.add(key)
+        self.states.append(key if key == state else state)
+        self._parents.append(parent)
+        self._moves.append(move)
+        return True
+
+    def counterexample(self, index: int, last: tuple[str, ...], violation: Violation) -> Counterexample:
+        """The way to the state with this number, and on by these moves."""
+        moves = []
+        while self._parents[index] >= 0:
+            moves.append(self._moves[index])
+            index = self._parents[index]
+        return Counterexample(self._moves[index], (*reversed(moves), *last), violation)
 
 
 def breadth_first(
@@ -69,93 +98,31 @@ def breadth_first(
 ) -> Result:
     """Visit every state, nearest first, until one is broken or a limit is met."""
     began = time.perf_counter()
-    result = Result()
-    states: list[State] = []
-    came_from: list[tuple[int, str]] = []
-    visited: set[State] = set()
+    known = Known(system)
+    states = known.states
 
-    def finish(parent: int, last: tuple[str, ...], violation: Violation | None) -> Result:
-        if violation is not None:
-            start, moves = _path(came_from, parent)
-            result.counterexample = Counterexample(start, (*moves, *last), violation)
-        result.states = len(states)
-        result.seconds = time.perf_counter() - began
-        return result
+    def finish(found: Counterexample | None, *, exhaustive: bool = False) -> Result:
+        return Result(len(states), known.transitions, time.perf_counter() - began, exhaustive, found)
 
     for name, state in system.initial():
-        visited.add(system.canonical(state))
-        states.append(state)
-        came_from.append((-1, name))
+        known.add(state, -1, name)
         violation = system.judge(state)
         if violation is not None:
-            return finish(len(states) - 1, (), violation)
-    position = 0
-    while position < len(states):
+            return finish(known.counterexample(len(states) - 1, (), violation))
+    for position, state in enumerate(states):  # which grows on the way
         if position % 4096 == 0:
             if progress is not None:
                 progress(len(states), len(states) - position)
             if second_limit is not None and time.perf_counter() - began > second_limit:
-                return finish(position, (), None)
-        for move, following, broken in system.moves(states[position]):
-            result.transitions += 1
+                return finish(None)
+        for move, following, broken in system.moves(state):
+            known.transitions += 1
             if broken is not None:
-                return finish(position, (move,), broken)
-            key = system.canonical(following)
-            if key in visited:
-                continue
-            if state_limit is not None and len(states) >= state_limit:
-                return finish(position, (), None)
-            visited.add(key)
-            states.append(following)
-            came_from.append((position, move))
-            violation = system.judge(following)
-            if violation is not None:
-                return finish(len(states) - 1, (), violation)
-        position += 1
-    result.exhaustive = True
-    return finish(0, (), None)
-
-
-def _path(came_from: list[tuple[int, str]], index: int) -> tuple[str, tuple[str, ...]]:
-    """The initial state's name, and the moves from it to the state with this index."""
-    moves = []
-    while came_from[index][0] >= 0:
-        index, move = came_from[index]
-        moves.append(move)
-    return came_from[index][1], tuple(reversed(moves))
-
-
-def random_walks(
-    system: System, walks: int, seed: int, *, progress: Callable[[int, int], None] | None = None, length: int = 10_000
-) -> Result:
-    """Walk at random from the start until nothing moves, judging every state on the way, this many times."""
-    began = time.perf_counter()
-    result = Result()
-    choose = random.Random(seed)
-    visited: set[State] = set()
-    for walk in range(walks):
-        if progress is not None and walk % 64 == 0:
-            progress(walk, walks - walk)
-        name, state = choose.choice(system.initial())
-        moves: list[str] = []
-        for _ in range(length):
-            violation = None
-            key = system.canonical(state)
-            if key not in visited:
-                visited.add(key)
-                violation = system.judge(state)
-            if violation is None:
-                choices = list(system.moves(state))
-                if not choices:
-                    break
-                move, state, violation = choose.choice(choices)
-                moves.append(move)
-                result.transitions += 1
-            if violation is not None:
-                result.counterexample = Counterexample(name, tuple(moves), violation)
-                break
-        if result.counterexample is not None:
-            break
-    result.states = len(visited)
-    result.seconds = time.perf_counter() - began
-    return result
+                return finish(known.counterexample(position, (move,), broken))
+            if known.add(following, position, move):
+                violation = system.judge(following)
+                if violation is not None:
+                    return finish(known.counterexample(len(states) - 1, (), violation))
+                if len(states) == state_limit:
+                    return finish(None)
+    return finish(None, exhaustive=True)

@@ -17,7 +17,8 @@ from lastgood.crashsim.bounds import Bounds
 from lastgood.crashsim.core_system import CoreSystem
 from lastgood.crashsim.core_target import PRIMITIVES, cells, real_target, rebound, steps
 from lastgood.crashsim.programs import ENDED, RAISED, TOUCHES, Program
-from lastgood.crashsim.search import breadth_first, random_walks
+from lastgood.crashsim.search import breadth_first
+from lastgood.crashsim.walks import random_walks
 from tests.crash.exploring import BOTH
 
 SMALL = Bounds(saves=2, faults=1)
