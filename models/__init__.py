@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .checkpointer import Checkpointer
     from .copier import MovedWhileCopied
-    from .errors import NotAState, NotExportable, NotPlainData, NotRegistered, StateMismatch, StateTooLarge
+    from .errors import NotAState, NotExportable, NotPlainData, NotRegistered, StateMismatch
     from .exports import export, import_into
     from .loader import ResumableLoader
     from .peeking import peek
@@ -40,7 +40,6 @@ _HOME = {
     "ResumableSampler": "sampler",
     "Retention": "retention",
     "StateMismatch": "errors",
-    "StateTooLarge": "errors",
     "export": "exports",
     "import_into": "exports",
     "load": "save_load",
@@ -61,7 +60,6 @@ __all__ = [
     "ResumableSampler",
     "Retention",
     "StateMismatch",
-    "StateTooLarge",
     "export",
     "import_into",
     "load",

@@ -73,19 +73,15 @@ class Snapshot(Protocol):
 
     @property
     def lengths(self) -> tuple[int, ...]:
-        """The length of every region, in order."""
+        """The length of every buffer behind the first, in order."""
 
     @property
     def readers(self) -> tuple[Callable[[], Any], ...]:
-        """What reads each region, when it is asked to."""
+        """What reads each of them, when it is asked to."""
 
     @property
     def total_bytes(self) -> int:
         """Bytes in all buffers together."""
-
-    @property
-    def on_host(self) -> bool:
-        """Whether all of them are host memory already."""
 
     def buffers(self) -> Iterator[Any]:
         """The payload's buffers, in order."""
@@ -120,10 +116,7 @@ class BoundaryCopy(Capture):
 
     def begin(self, store: Store, snapshot: Snapshot, *, step: int, meta: bytes) -> Ticket:
         """Start the save; every buffer has been copied when this returns."""
-        buffers = snapshot.buffers()
-        return store.save(
-            list(buffers) if snapshot.on_host else buffers, step=step, meta=meta, total_bytes=snapshot.total_bytes
-        )
+        return store.save(snapshot.buffers(), step=step, meta=meta, total_bytes=snapshot.total_bytes)
 
     def explain(self) -> str:
         """One line."""

@@ -36,12 +36,11 @@ from .cadence import Cadence
 from .capture import Capture
 from .choosing import as_capture
 from .compare import class_name
-from .decode import decode
 from .encode import Encoded, encode
 from .entries import Plain, entries_of
 from .preemption import Preempted, Preemption
 from .progress import Progress, Tracker
-from .restoring import listed, only_these, plan, restore
+from .restoring import restore_newest
 from .retention import Keeping, Retention
 from .rng import capture_streams
 from .room import make_room, open_existing, open_or_create, warn_of_other_sizes
@@ -136,28 +135,12 @@ class Checkpointer(Keeping):
     def _restore_from(self, store: Store, strict: bool, only: Sequence[str] | None) -> int:
         if store.newest() is None and not store.marked:
             return 0
-        record, payload = store.read_with_record()
-        for reason in store.passed_over:
-            logger.warning("%s: %s; restoring step %d", store.path, reason, record.step)
-        where = f"step {record.step} of {store.path}"
-        try:
-            decoded = decode(payload)
-        except StoreError as problem:
-            raise type(problem)(f"{where}: {problem}") from problem
-        del payload
-        entries, rng = self._entries, self._rng
-        if only is not None:
-            (entries, decoded), rng = only_these(entries, only, decoded), False
-        made = plan(entries, decoded, rng=rng, strict=strict, where=where)
-        self.restored = restore(made, strict=strict)
-        self.left_out = made.problems
-        if made.problems:
-            logger.warning("%s: left as they are here: %s", where, listed(made.problems))
-        if isinstance(decoded.extra, dict):
-            self.cadence.load(decoded.extra.get("cadence"))
-        self._tracker.restored(record.step, record.sequence)
+        found = restore_newest(store, self._entries, rng=self._rng, strict=strict, only=only)
+        self.restored, self.left_out = found.values, found.left_out
+        self.cadence.load(found.extra.get("cadence"))
+        self._tracker.restored(found.record.step, found.record.sequence)
         warn_of_other_sizes(store, **self._sizes)
-        return record.step
+        return found.record.step
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
@@ -173,10 +156,7 @@ class Checkpointer(Keeping):
             self._leave()
         self.cadence.arrived(step)
         try:
-            if self._tracker.has_news():
-                for ended_step, durable in self._tracker.take_ended():
-                    self.cadence.ended(ended_step, durable)
-                self.keep_due(self._store)
+            self._hear()
             if self.cadence.due(step):
                 return self._save(step)
             if self._tracker.has_news():
@@ -215,7 +195,15 @@ class Checkpointer(Keeping):
         """
         self._step = step
         self._complete_updates()
+        self._hear()
         return self._save(step)
+
+    def _hear(self) -> None:
+        """Pass on which saves have ended since somebody listened last."""
+        if self._tracker.has_news():
+            for ended_step, durable in self._tracker.take_ended():
+                self.cadence.ended(ended_step, durable)
+            self.keep_due(self._store)
 
     def _save(self, step: int) -> Ticket:
         began = time.perf_counter()

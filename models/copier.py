@@ -42,18 +42,21 @@ class Copy:
 
     def run(self) -> Iterator[None]:
         """Push every buffer, yielding after each; never raises."""
+        problem: BaseException | None = None
         try:
             for buffer in self._buffers():
                 self.saving.push(buffer)
                 yield
             self._check_nothing_moved()
         except BaseException as error:  # C2: whatever it was, the payload is not whole
-            self.saving._give_up(error, is_told=False)
+            problem = error
+        self.copied.set()  # C1
+        try:
+            if problem is None:
+                self.saving.finish(tell=False)
+            else:
+                self.saving.abandon(problem, told=False)
         finally:
-            self.copied.set()  # C1
-            if self.saving._flight is not None:
-                self.saving._flight.seal()
-                self.saving._flight = None
             self.ended.set()
 
     def _check_nothing_moved(self) -> None:

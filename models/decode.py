@@ -26,6 +26,7 @@ from .collector import without_collecting
 from .errors import NotAState
 from .kinds import FACTORIES, kind_from
 from .layouts import put_together
+from .ordinary import ordinary_tensors
 from .regions import InMemory, Regions, count, lengths_in, starts_of
 from .registry import own_from
 from .tensors import DTYPES, flagged
@@ -48,17 +49,11 @@ def decode(payload: Any) -> Decoded:
     """Decode a payload (bytes, or a uint8 array). Raises `NotAState`, or `FormatTooNew` for a later format."""
     view = memoryview(payload).cast("B")
     header = tags.read_header(view)
-    with misfits_told():
-        skeleton = read_skeleton(view[tags.ALIGNMENT : tags.ALIGNMENT + header.skeleton_bytes])
+    with misfits_told(), without_collecting():
+        skeleton = tags.read_skeleton(view, header)
         lengths = lengths_in(skeleton)
         regions = InMemory(numpy.frombuffer(view, dtype=numpy.uint8), lengths, starts_of(lengths, header))
         return build(skeleton, regions)
-
-
-def read_skeleton(data: Any) -> dict[str, Any]:
-    """The skeleton from its JSON."""
-    with without_collecting():
-        return tags.read_json(data)
 
 
 def build(skeleton: dict[str, Any], regions: Regions) -> Decoded:
@@ -85,40 +80,10 @@ class Builder:
     def __init__(self, skeleton: dict[str, Any], regions: Regions) -> None:
         self._regions = regions
         self._lengths = lengths_in(skeleton)
-        self._rows: list[Any] = skeleton["tensors"]
-        self._shared = regions_of_several(self._rows)
+        self._kinds = skeleton["kinds"]
+        self._kind_of, self._region_of = skeleton["tensors"]
+        self._tensors = ordinary_tensors(skeleton, self._lengths, regions)
         self._storages: dict[int, torch.Tensor] = {}
-        self._tensors: dict[int, torch.Tensor] = {}
-        self._by_tag: dict[str, Callable[[list[Node]], Any]] = {
-            tags.LIST: self._items,
-            tags.TUPLE: lambda rest: tuple(self._items(rest)),
-            tags.DICT: lambda rest: self._fill({}, rest),
-            tags.ORDERED_DICT: lambda rest: self._fill(OrderedDict(), rest),
-            tags.COUNTER: lambda rest: self._fill(Counter(), rest),
-            tags.DEFAULT_DICT: lambda rest: self._fill(defaultdict(known_factory(rest[0])), rest[1:]),
-            tags.MODULE_DICT: self._module_dict,
-            tags.DEQUE: lambda rest: deque(self._items(rest[1:]), None if rest[0] is None else count(rest[0])),
-            tags.SET: lambda rest: set(self._items(rest)),
-            tags.FROZEN_SET: lambda rest: frozenset(self._items(rest)),
-            tags.SIZE: lambda rest: torch.Size([count(node) for node in rest]),
-            tags.INT: lambda rest: int(rest[0], 16),
-            tags.FLOAT: lambda rest: struct.unpack(">d", bytes.fromhex(rest[0]))[0],
-            tags.COMPLEX: lambda rest: complex(*struct.unpack(">dd", bytes.fromhex(rest[0]))),
-            tags.TEXT: lambda rest: bytes.fromhex(rest[0]).decode("utf-8", "surrogatepass"),
-            tags.BYTES: lambda rest: self._region(rest[0]).tobytes(),
-            tags.BYTE_ARRAY: lambda rest: bytearray(self._region(rest[0]).tobytes()),
-            tags.TENSOR: lambda rest: self._tensor(rest[0]),
-            tags.ARRAY: self._array,
-            tags.SCALAR: self._scalar,
-            tags.DTYPE: lambda rest: known_dtype(rest[0]),
-            tags.DEVICE: lambda rest: torch.device(rest[0]),
-            tags.ARRAY_TYPE: lambda rest: array_type(rest[0]),
-            tags.KIND: lambda rest: kind_from(rest[0], self.value(rest[1])),
-            tags.OWN: lambda rest: own_from(rest[0], rest[1], self.value),
-            tags.SPARSE: lambda rest: self._layout(tags.SPARSE, rest),
-            tags.QUANTISED: lambda rest: self._layout(tags.QUANTISED, rest),
-            tags.JAGGED: lambda rest: self._layout(tags.JAGGED, rest),
-        }
 
     def root(self, node: Node, name: str) -> Any:
         """The value of a root node; what is wrong with it is told with its key path."""
@@ -133,10 +98,10 @@ class Builder:
         """The value of one node."""
         kind = type(node)
         if kind is list:
-            build_value = self._by_tag.get(node[0])
+            build_value = BY_TAG.get(node[0])
             if build_value is None:
                 raise NotAState(f"not a readable state: no kind of value is called {node[0]!r:.40}")
-            return build_value(node[1:])
+            return build_value(self, node[1:])
         return self._text_dict(node) if kind is dict else node
 
     def _text_dict(self, node: dict[str, Node]) -> dict[str, Any]:
@@ -159,7 +124,21 @@ class Builder:
             raise
         return result
 
+    def _run(self, rest: list[Node]) -> dict[str, torch.Tensor]:
+        """A dict of text to tensors that are numbered from `first` on."""
+        first, *keys = rest
+        found = self._tensors[count(first) : first + len(keys)]
+        if any(tensor is None for tensor in found):
+            found = [self._tensor(number) for number in range(first, first + len(keys))]
+        made = dict(zip(keys, found, strict=True))
+        if len(made) != len(keys) or set(map(type, keys)) - {str}:
+            raise NotAState("not a readable state: a dict has the same key twice, or one that is not text")
+        return made  # type: ignore[return-value]
+
     def _fill(self, mapping: dict[Any, Any], rest: list[Node]) -> Any:
+        if len(rest) == 1 and rest[0][0] == tags.TENSORS:
+            mapping.update(self._run(rest[0][1:]))
+            return mapping
         for key, item in zip(rest[::2], rest[1::2], strict=True):
             made = self.value(key)
             try:
@@ -212,18 +191,17 @@ class Builder:
             storage = self._storages[index] = self._regions.storage(self._known(index))
         return storage
 
-    def _tensor(self, index: Any) -> torch.Tensor:
-        tensor = self._tensors.get(count(index))
+    def _tensor(self, number: Any) -> torch.Tensor:
+        tensor = self._tensors[count(number)]
         if tensor is None:
-            tensor = self._tensors[index] = self._build_tensor(self._rows[index])
+            kind, region = self._kinds[count(self._kind_of[number])], self._region_of[number]
+            tensor = self._tensors[number] = self._build_tensor(*kind, self._known(region))
         return tensor
 
-    def _build_tensor(self, row: list[Any]) -> torch.Tensor:
+    def _build_tensor(
+        self, name: Any, shape: list[int], offset: int, strides: list[int] | None, flags: int, region: int
+    ) -> torch.Tensor:
         """A tensor over its region's storage, after its reach was held against the region's length."""
-        if len(row) == 3 and type(row[2]) is int and row[2] not in self._storages:
-            return self._build_whole(*row)
-        name, shape, region, *rest = row
-        offset, strides, flags = rest or (0, None, 0)
         dtype = known_dtype(name)
         for length in shape:
             count(length)
@@ -232,40 +210,45 @@ class Builder:
         for length, stride in zip(shape, strides, strict=True):
             elements += (length - 1) * stride
         elements = 0 if 0 in shape else elements
-        storage = self._storage(count(region))
         if elements * dtype.itemsize > self._lengths[region]:
             raise NotAState(f"not a whole state: a tensor of {shape} reaches outside its {self._lengths[region]} bytes")
         tensor = torch.empty(0, dtype=dtype, device="cpu")
-        tensor.set_(storage.untyped_storage(), offset if elements else 0, shape, strides)
+        tensor.set_(self._storage(region).untyped_storage(), offset if elements else 0, shape, strides)
         return flagged(tensor, count(flags)) if flags else tensor
 
-    def _build_whole(self, name: str, shape: list[int], region: int) -> torch.Tensor:
-        """A row-major tensor that is the first user of its region, in memory of its own when it is all of it."""
-        dtype = known_dtype(name)
-        elements = 1
-        for length in shape:
-            elements *= count(length)
-        held, needed = self._lengths[self._known(region)], elements * dtype.itemsize
-        if needed > held:
-            raise NotAState(f"not a whole state: a tensor of {shape} reaches outside its {held} bytes")
-        if needed == held:
-            tensor = torch.empty(shape, dtype=dtype)
-            if self._regions.copy_to(region, tensor.data_ptr()):
-                if region in self._shared:
-                    whole = torch.empty(0, dtype=torch.uint8)
-                    self._storages[region] = whole.set_(tensor.untyped_storage(), 0, (held,), (1,))
-                return tensor
-        tensor = torch.empty(0, dtype=dtype)
-        return tensor.set_(self._storage(region).untyped_storage(), 0, shape, contiguous_strides(shape))
 
-
-def regions_of_several(rows: list[Any]) -> set[Any]:
-    """The regions that more than one tensor lies in."""
-    seen: set[Any] = set()
-    several: set[Any] = set()
-    for row in rows:
-        several.add(row[2]) if row[2] in seen else seen.add(row[2])
-    return several
+BY_TAG: dict[str, Callable[[Builder, list[Node]], Any]] = {
+    tags.LIST: Builder._items,
+    tags.TUPLE: lambda builder, rest: tuple(builder._items(rest)),
+    tags.DICT: lambda builder, rest: builder._fill({}, rest),
+    tags.ORDERED_DICT: lambda builder, rest: builder._fill(OrderedDict(), rest),
+    tags.COUNTER: lambda builder, rest: builder._fill(Counter(), rest),
+    tags.DEFAULT_DICT: lambda builder, rest: builder._fill(defaultdict(known_factory(rest[0])), rest[1:]),
+    tags.MODULE_DICT: Builder._module_dict,
+    tags.DEQUE: lambda builder, rest: deque(builder._items(rest[1:]), None if rest[0] is None else count(rest[0])),
+    tags.SET: lambda builder, rest: set(builder._items(rest)),
+    tags.FROZEN_SET: lambda builder, rest: frozenset(builder._items(rest)),
+    tags.SIZE: lambda builder, rest: torch.Size([count(node) for node in rest]),
+    tags.INT: lambda builder, rest: int(rest[0], 16),
+    tags.FLOAT: lambda builder, rest: struct.unpack(">d", bytes.fromhex(rest[0]))[0],
+    tags.COMPLEX: lambda builder, rest: complex(*struct.unpack(">dd", bytes.fromhex(rest[0]))),
+    tags.TEXT: lambda builder, rest: bytes.fromhex(rest[0]).decode("utf-8", "surrogatepass"),
+    tags.BYTES: lambda builder, rest: builder._region(rest[0]).tobytes(),
+    tags.BYTE_ARRAY: lambda builder, rest: bytearray(builder._region(rest[0]).tobytes()),
+    tags.TENSOR: lambda builder, rest: builder._tensor(rest[0]),
+    tags.TENSORS: Builder._run,
+    tags.ARRAY: Builder._array,
+    tags.SCALAR: Builder._scalar,
+    tags.DTYPE: lambda builder, rest: known_dtype(rest[0]),
+    tags.DEVICE: lambda builder, rest: torch.device(rest[0]),
+    tags.ARRAY_TYPE: lambda builder, rest: array_type(rest[0]),
+    tags.KIND: lambda builder, rest: kind_from(rest[0], builder.value(rest[1])),
+    tags.OWN: lambda builder, rest: own_from(rest[0], rest[1], builder.value),
+    tags.SPARSE: lambda builder, rest: builder._layout(tags.SPARSE, rest),
+    tags.QUANTISED: lambda builder, rest: builder._layout(tags.QUANTISED, rest),
+    tags.JAGGED: lambda builder, rest: builder._layout(tags.JAGGED, rest),
+}
+"""How each node is built. One table for all builders: one that held it would be a cycle, and outlive its use."""
 
 
 def contiguous_strides(shape: list[int]) -> list[int]:

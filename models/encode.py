@@ -2,7 +2,7 @@
 
 `encode(state)` either raises `NotPlainData`, naming every key path it could not write, or returns an `Encoded` whose
 `buffers()` give the payload in order. Large tensors and arrays are views of their own memory; small ones, and the
-padding, are gathered into blocks, so that a hundred thousand tiny tensors do not make a hundred thousand buffers.
+padding, are copied into blocks when their turn comes (`gather.py`).
 
 What can be written, and how it is refused otherwise, is in `walk.py` and the modules that it asks.
 """
@@ -11,20 +11,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from ctypes import string_at
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from . import skeleton as tags
-from .capture import SMALL_BYTES, LiveBytes
 from .collector import without_collecting
-from .walk import Reader, Walk
-
-GATHER_BELOW_BYTES = SMALL_BYTES
-"""Regions smaller than this are copied into blocks; larger ones are buffers of their own."""
-
-PADDING = bytes(tags.ALIGNMENT)
-BLOCK_BYTES = 1024 * 1024
+from .gather import Reader, parts_of
+from .walk import Walk
 
 
 @dataclass(frozen=True)
@@ -35,37 +28,17 @@ class Encoded:
     lengths: tuple[int, ...]
     readers: tuple[Reader, ...]
     total_bytes: int
-    on_host: bool
+    alive: Any = field(repr=False)
 
     def buffers(self) -> Iterator[Any]:
         """The payload's buffers in order, each as long as it was promised to be."""
-        block = bytearray(self.head)
-        written = 0
+        written = len(self.head)
+        yield self.head
         for length, read in zip(self.lengths, self.readers, strict=True):
-            if length < GATHER_BELOW_BYTES and type(read) is LiveBytes and read.tensor.is_cpu:
-                # As `read` does it, without the calls: there may be a hundred thousand of them.
-                region = string_at(read.tensor.untyped_storage().data_ptr() + read.start, length)
-            else:
-                region = read()
-            assert len(region) == length, "F1 whole"
-            if length < GATHER_BELOW_BYTES:
-                block += region if type(region) is bytes else memoryview(region)
-                block += PADDING[: -length % tags.ALIGNMENT]
-                if len(block) < BLOCK_BYTES:
-                    continue
-                region = b""
-                length = 0
-            if block:
-                written += len(block)
-                yield block
-                block = bytearray()
-            if length:
-                written += length
-                yield region
-                block += bytes(-length % tags.ALIGNMENT)
-        if block:
-            written += len(block)
-            yield block
+            buffer = read()
+            assert len(buffer) == length, "F1 whole"
+            written += length
+            yield buffer
         assert written == self.total_bytes, "F1 whole"
 
     def to_bytes(self) -> bytes:
@@ -80,10 +53,12 @@ def encode(state: Any, *, extra: Any = None, name: str = "state") -> Encoded:
         state_node = walk.root(state, name)
         extra_node = walk.root(extra, "extra")
         walk.raise_problems()
-        rows = walk.tensors.lay_out(walk.add_region)
-        skeleton = {"state": state_node, "extra": extra_node, "tensors": rows, "regions": walk.lengths}
+        table = {"tensors": walk.tensors.lay_out(walk.lengths, walk.readers), "kinds": walk.tensors.kinds}
+        skeleton = {"state": state_node, "extra": extra_node, **table, "regions": walk.lengths}
         text = json.dumps(skeleton, ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":"))
         data = text.encode("ascii")
-        header = tags.Header(len(data), sum(map(tags.aligned, walk.lengths)))
+        parts = list(parts_of(walk.lengths, walk.readers))
+        header = tags.Header(len(data), sum(length for length, _ in parts))
         head = header.pack() + data + bytes(-len(data) % tags.ALIGNMENT)
-        return Encoded(head, tuple(walk.lengths), tuple(walk.readers), header.total_bytes, walk.tensors.on_host)
+        lengths, readers = zip(*parts, strict=True) if parts else ((), ())
+        return Encoded(head, lengths, readers, header.total_bytes, walk.tensors)

@@ -22,7 +22,7 @@ import numpy
 import torch
 
 from .compare import class_name, fitting_keys, module_problems, optimizer_problems, plain_problems
-from .optimizer_room import moments_to_come
+from .room import moments_to_come
 from .wrappers import with_wrappers, without_wrappers
 
 NOTHING = object()

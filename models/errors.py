@@ -5,7 +5,6 @@ StoreError (core)
 ├── NotAState          the checkpoint's bytes are not a state that this package wrote
 │   └── NotRegistered  … are one, with a value of a type that this program has not registered
 ├── StateMismatch      the store's state does not fit the objects here; raised before anything is changed
-├── StateTooLarge      the state has outgrown the slots of its store
 └── NotExportable      the form that was asked for has no place for a value
 """
 
@@ -31,10 +30,6 @@ class NotRegistered(NotAState):
 
 class StateMismatch(StoreError):
     """What the store holds does not fit the objects to restore; every key concerned is in the one message."""
-
-
-class StateTooLarge(StoreError):
-    """The encoded state is larger than a slot of the store."""
 
 
 class NotExportable(StoreError):

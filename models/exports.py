@@ -20,10 +20,9 @@ from lastgood.core import Record, Store, StoreError
 from .decode import Decoded
 from .encode import encode
 from .errors import NotAState, NotExportable
-from .reading import read_source, read_state
+from .reading import read_pieces, read_state
 from .room import make_room, open_or_create
 from .safetensors_file import read_safetensors, write_safetensors
-from .source import source_of
 from .state_file import SUFFIX, is_state_file, mapped, open_state_file, write_copy, write_payload
 from .torch_file import read_torch_file, write_torch_file
 
@@ -102,12 +101,7 @@ def _copy(store: Store, step: int | None, out: str, replace: bool) -> Record:
 
 def copy_out(store: Store, record: Record, out: str, *, replace: bool = False) -> None:
     """Copy one checkpoint of an open store into a state file, verified. Raises Damaged when its slot was used again."""
-    source = source_of(store, record)
-    if source is not None:
-        write_copy(source, out, replace=replace)
-        return
-    payload = store.read(record)
-    write_payload([payload], out, step=record.step, saved_at_ns=record.saved_at_ns, replace=replace)
+    write_copy(record, store.chunks(record), out, replace=replace)
 
 
 def part_of(state: Any, keys: str) -> Any:
@@ -129,7 +123,8 @@ def read_file(path: str, *, lazy: bool = False) -> Found:
     changed_ns = os.stat(path).st_mtime_ns
     if is_state_file(path):
         source = open_state_file(path)
-        return Found(mapped(source) if lazy else read_source(source), source.step, source.saved_at_ns)
+        decoded = mapped(source) if lazy else read_pieces(source.chunks(), source.total_bytes)
+        return Found(decoded, source.step, source.saved_at_ns)
     if is_torch_file(path):
         return Found(Decoded(read_torch_file(path, lazy=lazy), None), 0, changed_ns)
     decoded, facts = read_safetensors(path, lazy=lazy)

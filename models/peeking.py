@@ -17,7 +17,6 @@ from typing import Any
 from lastgood.core import Damaged, NoStore, NothingUsable, Record, Store, StoreError
 
 from . import skeleton as tags
-from .source import Source, source_of
 
 KINDS = {
     tags.LIST: "list", tags.TUPLE: "tuple", tags.DICT: "dict", tags.ORDERED_DICT: "OrderedDict", tags.SET: "set",
@@ -69,8 +68,6 @@ def peek(path: str | os.PathLike[str], step: int | None = None) -> Peek:
     Raises NoStore, NothingUsable, NotAState, FormatTooNew or OSError, as `load` does.
     """
     if isinstance(path, str | os.PathLike) and os.path.isfile(path):
-        from .peek_files import peek_file  # needs torch, as these files do
-
         return peek_file(os.fspath(path))
     with Store.open(path, read_only=True) as store:
         return peek_store(store, step)
@@ -99,28 +96,26 @@ def peek_store(store: Store, step: int | None = None) -> Peek:
 
 def peek_record(store: Store, record: Record) -> Peek:
     """Look into one checkpoint."""
-    source = source_of(store, record)
-    if source is not None:
-        header, front = front_of(source)
-    else:
-        front = memoryview(store.read(record))
-        header = tags.read_header(front)
+    header, front = tags.read_front(store.chunks(record), record.payload_bytes)
     leaves = leaves_in(header, front)
     return Peek(store.path, record.step, record.saved_at, record.payload_bytes, header.skeleton_bytes, leaves)
 
 
-def front_of(source: Source) -> tuple[tags.Header, memoryview]:
-    """A payload's header and its first bytes up to the regions, verified."""
-    front = memoryview(source.front(tags.ALIGNMENT))
-    header = tags.read_header(front, source.total_bytes)
-    if len(front) < header.regions_start:
-        front = memoryview(source.front(header.regions_start))
-    return header, front
+def peek_file(path: str) -> Peek:
+    """Look into a file of any of the forms; its tensors are mapped, not read."""
+    from .encode import encode  # these need torch, as such files do
+    from .exports import read_file
+
+    found = read_file(path, lazy=True)
+    encoded = encode(found.decoded.state)
+    header = tags.read_header(memoryview(encoded.head), encoded.total_bytes)
+    leaves = leaves_in(header, encoded.head)
+    return Peek(path, found.step, found.saved_at_ns / 1e9, encoded.total_bytes, header.skeleton_bytes, leaves)
 
 
-def leaves_in(header: tags.Header, front: memoryview) -> tuple[Leaf, ...]:
+def leaves_in(header: tags.Header, front: Any) -> tuple[Leaf, ...]:
     """The leaves of a skeleton."""
-    skeleton = tags.read_json(front[tags.ALIGNMENT : tags.ALIGNMENT + header.skeleton_bytes])
+    skeleton = tags.read_skeleton(front, header)
     try:
         return tuple(_leaves(skeleton["state"], "state", skeleton))
     except (KeyError, IndexError, TypeError, ValueError, RecursionError) as problem:
@@ -133,8 +128,14 @@ def _leaves(node: Any, path: str, skeleton: dict[str, Any]) -> Iterator[Leaf]:
             yield from _leaves(item, f"{path}[{key!r}]", skeleton)
     elif type(node) is not list:
         yield Leaf(path, type(node).__name__, None, None, 0)
+    elif node[0] == tags.TENSORS:
+        for position, key in enumerate(node[2:]):
+            yield _leaf([tags.TENSOR, node[1] + position], f"{path}[{key!r}]", skeleton)
     elif node[0] in MAPPINGS:
         pairs = node[MAPPINGS[node[0]] :]
+        if len(pairs) == 1:
+            yield from _leaves(pairs[0], path, skeleton)
+            return
         for key, item in zip(pairs[::2], pairs[1::2], strict=True):
             shown = repr(key) if type(key) is not list else f"{KINDS.get(key[0], key[0])} key"
             yield from _leaves(item, f"{path}[{shown}]", skeleton)
@@ -151,12 +152,11 @@ def _leaves(node: Any, path: str, skeleton: dict[str, Any]) -> Iterator[Leaf]:
 def _leaf(node: list[Any], path: str, skeleton: dict[str, Any]) -> Leaf:
     tag = node[0]
     if tag == tags.TENSOR:
-        dtype, shape, _, *rest = skeleton["tensors"][node[1]]
-        flags = rest[2] if rest else 0
+        dtype, shape, _, _, flags = _tensor_kind(node, skeleton)
         kind = "Parameter" if flags & tags.PARAMETER else "Tensor"
         return Leaf(path, kind, dtype, tuple(shape), math.prod(shape) * item_bytes(dtype))
     if tag in tags.WITH_FACTS:
-        rows = [skeleton["tensors"][each[1]] for each in node[2:]]
+        rows = [_tensor_kind(each, skeleton) for each in node[2:]]
         held = sum(math.prod(row[1]) * item_bytes(row[0]) for row in rows)
         shape = tuple(node[1][1]) if tag == tags.SPARSE else tuple(rows[0][1])
         dtype = node[1][0] if tag == tags.QUANTISED else rows[-1 if tag == tags.SPARSE else 0][0]
@@ -170,6 +170,11 @@ def _leaf(node: list[Any], path: str, skeleton: dict[str, Any]) -> Leaf:
     if tag == tags.SCALAR:
         return Leaf(path, "numpy scalar", node[1] if isinstance(node[1], str) else "structure", (), len(node[2]) // 2)
     return Leaf(path, node[1] if tag in (tags.KIND, tags.OWN) else KINDS.get(tag, str(tag)), None, None, 0)
+
+
+def _tensor_kind(node: list[Any], skeleton: dict[str, Any]) -> list[Any]:
+    kind: list[Any] = skeleton["kinds"][skeleton["tensors"][0][node[1]]]
+    return kind
 
 
 def item_bytes(dtype: str) -> int:

@@ -80,15 +80,20 @@ class Tracker:
         self._longest_stall = max(self._longest_stall, seconds)
 
     def has_news(self) -> bool:
-        """Whether the oldest save in flight has ended, or a failure is still to be told. Costs next to nothing."""
-        return bool(self._failed or (self.in_flight and self.in_flight[0].done))
+        """Whether the oldest save in flight has ended, or an end was not taken yet. Costs next to nothing."""
+        return bool(self._failed or self._ended or (self.in_flight and self.in_flight[0].done))
 
     def tell_of_failures(self, ticket: Ticket | None) -> None:
-        """Raise one SaveFailed for the saves that failed and were not told of; `ticket` is the one just started."""
+        """Raise one SaveFailed for the saves that failed and were not told of.
+
+        `ticket` is the save just started. Should it have failed already, that is left to the next call: whoever is told
+        of a failure by `save` may rely on its own save being under way.
+        """
         self.look()
-        failed, self._failed = self._failed, []
+        failed = [each for each in self._failed if each is not ticket]
         if not failed:
             return
+        self._failed = [each for each in self._failed if each is ticket]
         failure = failed[0].failure()
         if len(failed) > 1:
             failure.args = (f"{failure} (and {len(failed) - 1} more saves failed)",)

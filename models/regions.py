@@ -12,6 +12,7 @@ G3 private      a mapping is copied when it is written to: what is changed never
 from __future__ import annotations
 
 import ctypes
+import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
@@ -39,8 +40,12 @@ class Regions(Protocol):
     def owned(self, index: int) -> numpy.ndarray:
         """The bytes as memory for a restored array."""
 
-    def copy_to(self, index: int, address: int) -> bool:
-        """Copy the bytes to a place; False when they are in memory of their own already, so that nothing was done."""
+    @property
+    def copied_below(self) -> int:
+        """Regions shorter than this are to be copied out, from `addresses`; of the others `storage` gives the memory."""
+
+    def addresses(self, indices: numpy.ndarray) -> numpy.ndarray:
+        """Where the bytes of these regions are, which are shorter than `copied_below`."""
 
 
 def starts_of(lengths: Sequence[int], header: tags.Header) -> list[int]:
@@ -61,16 +66,17 @@ def own_storage(data: numpy.ndarray) -> torch.Tensor:
 class InMemory:
     """The regions of a payload that lies in memory."""
 
+    copied_below = sys.maxsize
+
     def __init__(self, payload: numpy.ndarray, lengths: Sequence[int], starts: Sequence[int]) -> None:
         self._bytes = payload
         self._address = payload.ctypes.data
         self._lengths = lengths
         self._starts = starts
 
-    def copy_to(self, index: int, address: int) -> bool:
+    def addresses(self, indices: numpy.ndarray) -> numpy.ndarray:
         """See Regions."""
-        ctypes.memmove(address, self._address + self._starts[index], self._lengths[index])
-        return True
+        return self._address + numpy.array(self._starts, numpy.int64)[indices]
 
     def view(self, index: int) -> numpy.ndarray:
         """See Regions."""
@@ -88,9 +94,7 @@ class InMemory:
 class Mapped(InMemory):
     """The regions of a payload in a private mapping: nothing is read before it is touched (G3)."""
 
-    def copy_to(self, index: int, address: int) -> bool:
-        """See Regions."""
-        return False
+    copied_below = 0
 
     def storage(self, index: int) -> torch.Tensor:
         """See Regions."""
@@ -104,6 +108,8 @@ class Mapped(InMemory):
 
 class Streamed:
     """The regions of a payload that is handed over in order, piece by piece, with `add`."""
+
+    copied_below = OWN_FROM_BYTES
 
     def __init__(self, lengths: Sequence[int], starts: Sequence[int]) -> None:
         self._lengths = lengths
@@ -122,17 +128,12 @@ class Streamed:
         self._end_run(run, starts[-1])
         self._first_bytes = [first for first, _, _ in self._targets]
         self._run_starts = [first for first, _ in self._small]
-        self._run_addresses = [memory.ctypes.data - first for first, memory in self._small]
 
-    def copy_to(self, index: int, address: int) -> bool:
+    def addresses(self, indices: numpy.ndarray) -> numpy.ndarray:
         """See Regions."""
-        length, start = self._lengths[index], self._starts[index]
-        if length >= OWN_FROM_BYTES:
-            return False
-        if length:
-            run = bisect_right(self._run_starts, start) - 1
-            ctypes.memmove(address, self._run_addresses[run] + start, length)
-        return True
+        starts = numpy.array(self._starts, numpy.int64)[indices]
+        ahead = numpy.array([memory.ctypes.data - first for first, memory in self._small] or [0], numpy.int64)
+        return starts + ahead[numpy.searchsorted(self._run_starts, starts, "right") - 1]
 
     def _end_run(self, start: int, stop: int) -> None:
         if start < stop:

@@ -10,15 +10,20 @@ Not strict, what does not fit is left as it is here and told of: a module's keys
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from lastgood.core import Record, Store, StoreError
 
 from .decode import Decoded, decode
 from .encode import encode
 from .entries import NOTHING, Entry, Plain
 from .errors import NotPlainData, StateMismatch
 from .rng import check_streams, restore_streams
+
+logger = logging.getLogger("lastgood")
 
 LISTED_PROBLEMS = 12
 
@@ -30,6 +35,38 @@ class Plan:
     parts: list[tuple[Entry, Any]] = field(default_factory=list)
     streams: Any = None
     problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What was restored: the plain values by name, what did not fit and stayed as it is, what else the checkpoint held."""
+
+    record: Record
+    values: dict[str, Any]
+    left_out: list[str]
+    extra: dict[str, Any]
+
+
+def restore_newest(
+    store: Store, entries: Sequence[Entry], *, rng: bool, strict: bool, only: Sequence[str] | None
+) -> Restored:
+    """Restore the newest whole checkpoint of a store into these entries, or those of them that are named in `only`."""
+    record, payload = store.read_with_record()
+    for reason in store.passed_over:
+        logger.warning("%s: %s; restoring step %d", store.path, reason, record.step)
+    where = f"step {record.step} of {store.path}"
+    try:
+        decoded = decode(payload)
+    except StoreError as problem:
+        raise type(problem)(f"{where}: {problem}") from problem
+    del payload
+    if only is not None:
+        (entries, decoded), rng = only_these(entries, only, decoded), False
+    made = plan(entries, decoded, rng=rng, strict=strict, where=where)
+    values = restore(made, strict=strict)
+    if made.problems:
+        logger.warning("%s: left as they are here: %s", where, listed(made.problems))
+    return Restored(record, values, made.problems, decoded.extra if isinstance(decoded.extra, dict) else {})
 
 
 def plan(entries: Sequence[Entry], decoded: Decoded, *, rng: bool, strict: bool, where: str) -> Plan:

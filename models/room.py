@@ -1,4 +1,9 @@
-"""Opening the store that a state goes into, making it when there is none, with room for the state to grow a little."""
+"""Opening the store that a state goes into, making it when there is none, with room for what the state will be.
+
+Every slot is reserved on the disk at once, so room to spare is paid for in each of them: a hundredth and 64 KiB, for lists of
+losses and the like. What an optimizer has yet to make is known and added; a state that outgrows its slots all the same makes
+the store grow, which costs a new header and, as each slot is used again, its extension.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +11,9 @@ import logging
 import os
 from typing import Any
 
-from lastgood.core import NoStore, Store
+import torch
 
-from .errors import StateTooLarge
+from lastgood.core import NoStore, Store
 
 logger = logging.getLogger("lastgood")
 
@@ -19,8 +24,8 @@ FIXED_AT_CREATION = ("chunk_bytes", "meta_bytes", "persists")
 
 
 def slot_bytes_for(total_bytes: int) -> int:
-    """A slot size for states of this size: an eighth more and 64 KiB, in whole pages."""
-    wanted = total_bytes + total_bytes // 8 + LEAST_ROOM_BYTES
+    """A slot size for states of this size: a hundredth more and 64 KiB, in whole pages."""
+    wanted = total_bytes + total_bytes // 100 + LEAST_ROOM_BYTES
     return (wanted + PAGE_BYTES - 1) // PAGE_BYTES * PAGE_BYTES
 
 
@@ -53,17 +58,31 @@ def warn_of_other_sizes(store: Store, *, in_flight: int, keep: int) -> None:
 
 
 def make_room(store: Store, total_bytes: int) -> None:
-    """See to it that a state of this size fits into the store's slots: grow them, or raise StateTooLarge."""
-    if total_bytes <= store.slot_bytes:
-        return
-    grow = getattr(store, "grow", None)
-    if grow is None:
-        raise StateTooLarge(
-            f"the state has grown to {total_bytes:,} bytes, the slots of {store.path} have {store.slot_bytes:,}:"
-            " restore it, then save into a store in a new directory"
-        )
-    slot_bytes = slot_bytes_for(total_bytes)
-    logger.warning(
-        "the state has grown to %d bytes: growing the slots of %s to %d", total_bytes, store.path, slot_bytes
-    )
-    grow(slot_bytes)
+    """See to it that a state of this size fits into the store's slots: grow them, and say so."""
+    if total_bytes > store.slot_bytes:
+        slot_bytes = slot_bytes_for(total_bytes)
+        sizes = f"{total_bytes:,}", f"{slot_bytes:,}"
+        logger.warning("the state has grown to %s bytes: growing the slots of %s to %s", sizes[0], store.path, sizes[1])
+        store.grow(slot_bytes)
+
+
+def moments_to_come(optimizer: torch.optim.Optimizer) -> int:
+    """Bytes of the moments that parameters without optimizer state will get.
+
+    torch makes them at a parameter's first update: a store made by a save before that would have to grow at once. An
+    estimate: exact for torch's SGD and Adam family, generous for the rest.
+    """
+    total = 0
+    for group in optimizer.param_groups:
+        parameters = [each for each in group["params"] if not optimizer.state.get(each)]
+        total += moments_per_parameter(group) * sum(each.nbytes for each in parameters if each.requires_grad)
+    return total
+
+
+def moments_per_parameter(group: dict[str, Any]) -> int:
+    """How many tensors of a parameter's size an optimizer with these settings keeps for it."""
+    if "betas" in group:
+        return 3 if group.get("amsgrad") else 2
+    if "momentum" in group and "nesterov" in group:
+        return 1 if group["momentum"] else 0
+    return 2

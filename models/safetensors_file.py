@@ -58,8 +58,14 @@ def leaf_names(node: Any, path: str = "") -> Iterator[tuple[list[Any], str]]:
     elif type(node) is list and node:
         if node[0] in (tags.TENSOR, tags.ARRAY, tags.BYTES, tags.BYTE_ARRAY):
             yield node, path or "state"
+        elif node[0] == tags.TENSORS:
+            for position, key in enumerate(node[2:]):
+                yield [tags.TENSOR, node[1] + position], f"{path}.{key}" if path else key
         elif node[0] in (tags.DICT, tags.ORDERED_DICT, tags.MODULE_DICT, tags.DEFAULT_DICT):
             pairs = node[2:] if node[0] in (tags.MODULE_DICT, tags.DEFAULT_DICT) else node[1:]
+            if len(pairs) == 1:
+                yield from leaf_names(pairs[0], path)
+                return
             for key, item in zip(pairs[::2], pairs[1::2], strict=True):
                 step = str(key) if type(key) in (str, int) else json.dumps(key)
                 yield from leaf_names(item, f"{path}.{step}" if path else step)
@@ -169,7 +175,7 @@ def read_safetensors(path: str, *, lazy: bool = False) -> tuple[Decoded, dict[st
         index_of = {name: index for index, name in enumerate(names)}
         spans = [_span(name, header[name], data.size) for name in names]
         ours = json.loads(metadata[OURS]) if OURS in metadata else _foreign(header, metadata)
-        tensors = [[dtype, shape, index_of[name], 0, None, flags] for name, flags, dtype, shape in ours.pop("tensors")]
+        rows = [[dtype, shape, index_of[name], 0, None, flags] for name, flags, dtype, shape in ours.pop("tensors")]
         # Regions are numbered as the file's entries are, so nodes of arrays and bytes are told the new numbers.
         numbers = [index_of[name] for name in ours.pop("regions")]
         nodes = {key: ours.pop(key) for key in ("state", "extra")}
@@ -179,7 +185,7 @@ def read_safetensors(path: str, *, lazy: bool = False) -> tuple[Decoded, dict[st
             elif node[0] != tags.TENSOR:
                 node[1] = numbers[count(node[1])]
         lengths, starts = [stop - begin for begin, stop in spans], [begin for begin, _ in spans]
-        skeleton = {**nodes, "tensors": tensors, "regions": lengths}
+        skeleton = {**nodes, **tags.table_of(rows), "regions": lengths}
         return build(skeleton, (Mapped if lazy else InMemory)(data, lengths, starts)), ours
 
 

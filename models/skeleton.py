@@ -9,9 +9,13 @@
     | region 0, padded to 64 | region 1, padded to 64 | ...                         |
     +-------------------------------------------------------------------------------+
 
-The skeleton is `{"state": node, "extra": node, "tensors": [row, ...], "regions": [byte length, ...]}`. Regions follow
-one another in the order of their lengths, each at the next multiple of 64, so no offset is stored and none can point
-astray. A *node* is one value:
+The skeleton is an object of `state` and `extra`, a node each; `regions`, the byte lengths; and the table of tensors:
+
+    "kinds"      [[dtype, shape, offset, strides or null, flags], ...]      each that occurs, once; in elements
+    "tensors"    [[kind of each tensor, ...], [region of each, ...]]        by their numbers
+
+Regions follow one another in the order of their lengths, each at the next multiple of 64, so no offset is stored and
+none can point astray. A *node* is one value:
 
     null true false 12 0.5 "text"    themselves (floats are written so that they read back bit for bit)
     {"key": node}                    a dict whose keys are all text
@@ -29,6 +33,7 @@ from __future__ import annotations
 
 import json
 import struct
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -37,8 +42,9 @@ from lastgood.core import FormatTooNew
 from .errors import NotAState
 
 MAGIC = b"LG state"
-VERSION = 2
-"""2 added everything from DEQUE on, structured arrays and tensors that are not strided."""
+VERSION = 3
+"""2 added everything from DEQUE on, structured arrays and tensors that are not strided; 3 TENSORS, and kinds in the place
+of a row for each tensor."""
 
 ALIGNMENT = 64
 HEADER = struct.Struct("<8sIIQQ32x")
@@ -63,7 +69,10 @@ COMPLEX = "c"  # two of them
 TEXT = "s"  # hexadecimal UTF-8 when it holds lone surrogates
 BYTES = "b"  # [BYTES, region]
 BYTE_ARRAY = "B"
-TENSOR = "T"  # [TENSOR, row of the tensor table]
+TENSOR = "T"  # [TENSOR, number in the table of tensors]
+TENSORS = (
+    "TT"  # [TENSORS, number, key, key, ...]: a dict of text to tensors, numbered from there on; [ORDERED_DICT, this]
+)
 ARRAY = "a"  # [ARRAY, dtype, shape, "C" or "F", region]
 SCALAR = "n"  # a numpy scalar: [SCALAR, dtype, hexadecimal]
 DTYPE = "dtype"
@@ -94,6 +103,7 @@ class Header:
 
     skeleton_bytes: int
     region_bytes: int
+    version: int = VERSION
 
     @property
     def regions_start(self) -> int:
@@ -107,7 +117,7 @@ class Header:
 
     def pack(self) -> bytes:
         """The header's 64 bytes."""
-        return HEADER.pack(MAGIC, VERSION, 0, self.skeleton_bytes, self.region_bytes)
+        return HEADER.pack(MAGIC, self.version, 0, self.skeleton_bytes, self.region_bytes)
 
 
 def read_header(payload: memoryview, total_bytes: int | None = None) -> Header:
@@ -122,21 +132,49 @@ def read_header(payload: memoryview, total_bytes: int | None = None) -> Header:
         )
     if version > VERSION:
         raise FormatTooNew(f"the state is of format {version}, this lastgood reads up to {VERSION}: upgrade lastgood")
-    header = Header(skeleton_bytes, region_bytes)
+    header = Header(skeleton_bytes, region_bytes, version)
     if header.total_bytes != total_bytes:
         raise NotAState(f"not a whole state: {total_bytes} bytes where its header says {header.total_bytes}")
     return header
 
 
-def read_json(data: memoryview) -> dict[str, Any]:
-    """The skeleton. Raises NotAState when it is none."""
+def read_front(pieces: Iterable[tuple[int, Any]], total_bytes: int) -> tuple[Header, bytearray]:
+    """The header, and a payload's bytes from its beginning at least to its regions, out of pieces that follow one another."""
+    front, header = bytearray(), None
+    for _, piece in pieces:
+        front += piece.data
+        if header is None and len(front) >= HEADER.size:
+            header = read_header(memoryview(front), total_bytes)
+        if header is not None and len(front) >= header.regions_start:
+            break
+    return header or read_header(memoryview(front), total_bytes), front
+
+
+def read_skeleton(front: Any, header: Header) -> dict[str, Any]:
+    """The skeleton out of a payload's front, in the form of this version. Raises NotAState when it is none."""
     try:
-        skeleton = json.loads(bytes(data))
+        skeleton = json.loads(bytes(front[ALIGNMENT : ALIGNMENT + header.skeleton_bytes]))
     except (ValueError, RecursionError) as problem:
         raise not_readable(problem) from problem
     if type(skeleton) is not dict:
         raise NotAState("not a readable state: its skeleton is not an object")
+    if header.version < 3:
+        try:
+            skeleton |= table_of(skeleton["tensors"])
+        except (KeyError, TypeError, ValueError, IndexError) as problem:
+            raise not_readable(problem) from problem
     return skeleton
+
+
+def table_of(rows: list[list[Any]]) -> dict[str, Any]:
+    """`kinds` and `tensors` from a row for each: dtype, shape, region, and, unless ordinary, offset, strides, flags."""
+    kinds, regions = [], []
+    for row in rows:
+        dtype, shape, region, *rest = row
+        offset, strides, flags = rest or (0, None, 0)
+        kinds.append([dtype, shape, offset, strides, flags])
+        regions.append(region)
+    return {"kinds": kinds, "tensors": [list(range(len(kinds))), regions]}
 
 
 def not_readable(problem: Exception) -> NotAState:

@@ -19,20 +19,22 @@ import json
 import mmap
 import os
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy
 
-from lastgood.core import FormatTooNew
+from lastgood.core import FormatTooNew, Record
 from lastgood.core.digest import digest
+from lastgood.core.files import BufferedFile
+from lastgood.core.reading import verified_chunks
 from lastgood.core.rules import align_up, chunk_count
 
 from . import skeleton as tags
-from .decode import Decoded, build, misfits_told, read_skeleton
+from .decode import Decoded, build, misfits_told
 from .errors import NotAState
 from .regions import Mapped, lengths_in, starts_of
-from .source import Source
 from .whole_file import writing
 
 MAGIC = b"LG file\0"
@@ -42,15 +44,44 @@ SUFFIX = ".lastgood"
 assert FRONT.size == 64
 
 
-def write_copy(source: Source, path: str, *, replace: bool = False) -> None:
-    """Copy a payload out of wherever it lies, verified, into a state file. Raises Damaged, FileExistsError, OSError."""
+@dataclass(frozen=True)
+class StateFile:
+    """A payload in a file of its own."""
+
+    path: str
+    offset: int
+    total_bytes: int
+    chunk_bytes: int
+    digests: tuple[int, ...]
+    step: int
+    saved_at_ns: int
+
+    @property
+    def saved_at(self) -> float:
+        """Seconds since 1970 when it was saved."""
+        return self.saved_at_ns / 1e9
+
+    def chunks(self) -> Iterator[tuple[int, numpy.ndarray]]:
+        """As `Store.chunks`: each chunk's offset in the payload and its verified bytes, in memory that is used again."""
+        device = BufferedFile(self.path, writable=False)
+        try:
+            yield from verified_chunks(
+                device, self.offset, self.total_bytes, self.chunk_bytes, self.digests, f"{self.path}, step {self.step}"
+            )
+        finally:
+            device.close()
+
+
+def write_copy(record: Record, pieces: Iterable[tuple[int, Any]], path: str, *, replace: bool = False) -> None:
+    """Copy a checkpoint, which comes in verified pieces, into a state file. Raises what they raise, and what `writing` does."""
     facts = {
-        "step": source.step,
-        "saved_at_ns": source.saved_at_ns,
-        "run": source.run.hex(),
-        "digests": list(source.digests),
+        "step": record.step,
+        "saved_at_ns": record.saved_at_ns,
+        "run": record.run.hex(),
+        "digests": list(record.digests),
     }
-    write_file(path, facts, source.total_bytes, source.chunk_bytes, (p for _, p in source.chunks()), replace=replace)
+    content = (piece for _, piece in pieces)
+    write_file(path, facts, record.payload_bytes, record.chunk_bytes, content, replace=replace)
 
 
 def write_payload(buffers: Iterable[Any], path: str, *, step: int, saved_at_ns: int, replace: bool = False) -> None:
@@ -82,7 +113,7 @@ def is_state_file(path: str) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def open_state_file(path: str) -> Source:
+def open_state_file(path: str) -> StateFile:
     """The payload in a state file. Raises NotAState when the file is none or its facts are damaged."""
     with open(path, "rb") as file:
         front = file.read(FRONT.size)
@@ -102,16 +133,14 @@ def open_state_file(path: str) -> Source:
     start = align_up(FRONT.size + length)
     if size != start + total or len(facts["digests"]) != chunk_count(total, chunk):
         raise NotAState(f"{path} has {size} bytes where {start + total} were written")
-    run = bytes.fromhex(facts["run"])
-    return Source(path, start, total, chunk, tuple(facts["digests"]), facts["step"], facts["saved_at_ns"], run, False)
+    return StateFile(path, start, total, chunk, tuple(facts["digests"]), facts["step"], facts["saved_at_ns"])
 
 
-def mapped(source: Source) -> Decoded:
+def mapped(source: StateFile) -> Decoded:
     """The state with its tensors mapped: only the skeleton is read now, and only it is verified."""
-    header = tags.read_header(memoryview(source.front(tags.ALIGNMENT)), source.total_bytes)
-    front = source.front(header.regions_start)
+    header, front = tags.read_front(source.chunks(), source.total_bytes)
     with misfits_told():
-        skeleton = read_skeleton(front[tags.ALIGNMENT : tags.ALIGNMENT + header.skeleton_bytes])
+        skeleton = tags.read_skeleton(front, header)
         lengths = lengths_in(skeleton)
         starts = starts_of(lengths, header)
     return build(skeleton, Mapped(private_bytes(source.path)[source.offset :], lengths, starts))

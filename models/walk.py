@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import struct
 from collections import Counter, OrderedDict, defaultdict, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy
@@ -19,19 +19,19 @@ import torch
 from . import skeleton as tags
 from .array_types import described
 from .errors import NotPlainData
+from .gather import Reader
 from .hints import hint_for
 from .kinds import BY_TYPE as KINDS_BY_TYPE
 from .kinds import FACTORIES, Kind
 from .layouts import parts_of
 from .registry import BY_TYPE as OWN_BY_TYPE
 from .registry import Own, own_node
-from .tensors import NAMES, Refused, TensorTable
+from .tensor_table import TensorTable
+from .tensors import Refused
 
 LISTED_PROBLEMS = 4
-STRIDED = torch.strided
 
 Node = Any
-Reader = Callable[[], Any]
 
 
 def plain_float(value: float) -> Node:
@@ -50,41 +50,23 @@ def plain_text(text: str) -> Node:
     return text
 
 
+def all_plain_text(keys: Iterable[Any]) -> bool:
+    """Whether all keys are text that is written as it is. Asked of very many at once."""
+    if not set(map(type, keys)) <= {str}:
+        return False
+    return all(map(str.isascii, keys)) or all(plain_text(key) is key for key in keys)
+
+
 class Walk:
     """What one state is made of, and every problem in it by its path."""
 
     def __init__(self) -> None:
         self.tensors = TensorTable()
         self.lengths: list[int] = []
-        self.readers: list[Reader] = []
+        self.readers: list[Reader | int] = []  # or the address of a few bytes
         self.problems: list[str] = []
         self._path: list[str] = []
         self._open: set[int] = set()
-        self._by_type: dict[type, Callable[[Any], Node]] = {
-            type(None): lambda value: value,
-            bool: lambda value: value,
-            int: self._int,
-            float: plain_float,
-            str: plain_text,
-            dict: self._dict,
-            list: lambda value: self._items([tags.LIST], value),
-            tuple: lambda value: self._items([tags.TUPLE], value),
-            OrderedDict: self._ordered_dict,
-            Counter: lambda value: self._pairs([tags.COUNTER], value),
-            defaultdict: self._default_dict,
-            deque: lambda value: self._items([tags.DEQUE, value.maxlen], value),
-            set: lambda value: self._members(tags.SET, value),
-            frozenset: lambda value: self._members(tags.FROZEN_SET, value),
-            complex: lambda value: [tags.COMPLEX, struct.pack(">dd", value.real, value.imag).hex()],
-            bytes: lambda value: [tags.BYTES, self.add_region(len(value), lambda: value)],
-            bytearray: lambda value: [tags.BYTE_ARRAY, self.add_region(len(value), lambda: value)],
-            torch.Size: lambda value: [tags.SIZE, *value],
-            torch.dtype: lambda value: [tags.DTYPE, str(value).removeprefix("torch.")],
-            torch.device: lambda value: [tags.DEVICE, str(value)],
-            torch.Tensor: self._tensor,
-            torch.nn.Parameter: self._tensor,
-            numpy.ndarray: self._array,
-        }
 
     def root(self, value: Any, name: str) -> Node:
         """Encode one root value."""
@@ -111,9 +93,9 @@ class Walk:
 
     def _node(self, value: Any) -> Node:
         kind = type(value)
-        encode_value = self._by_type.get(kind)
+        encode_value = BY_TYPE.get(kind)
         if encode_value is not None:
-            return encode_value(value)
+            return encode_value(self, value)
         own = OWN_BY_TYPE.get(kind)
         if own is not None:
             return self._own(own, value)
@@ -146,9 +128,6 @@ class Walk:
         self._open.add(id(container))
         return True
 
-    def _int(self, value: int) -> Node:
-        return value if value.bit_length() <= 64 else [tags.INT, hex(value)]
-
     def _items(self, nodes: list[Node], value: Any) -> Node:
         if not self._enter(value):
             return None
@@ -166,22 +145,26 @@ class Walk:
         return [tag, *sorted(nodes, key=repr)]
 
     def _dict(self, value: dict[Any, Any]) -> Node:
-        if not all(type(key) is str and plain_text(key) is key for key in value):
+        if not all_plain_text(value):
             return self._pairs([tags.DICT], value)
+        run = self._run(value)
+        if run is not None:
+            return run
         if not self._enter(value):
             return None
-        node = {}
-        add = self.tensors.add
-        for key, item in value.items():
-            if type(item) is torch.Tensor and item.layout is STRIDED and not item.is_nested and item.dtype in NAMES:
-                try:
-                    node[key] = [tags.TENSOR, add(item)]
-                    continue
-                except Refused:
-                    pass  # told below, with its path
-            node[key] = self._child(item, f"[{key!r}]")
+        node = {key: self._child(item, f"[{key!r}]") for key, item in value.items()}
         self._open.discard(id(value))
         return node
+
+    def _run(self, value: dict[str, Any]) -> Node:
+        """A dict of text to ordinary tensors, none of which was met before, as one node; None for any other."""
+        if len(value) < 2 or set(map(type, value.values())) != {torch.Tensor}:
+            return None
+        try:
+            first = self.tensors.add_ordinary(list(value.values()))
+        except Refused:
+            return None  # told with its path by those who ask each
+        return None if first is None else [tags.TENSORS, first, *value]
 
     def _ordered_dict(self, value: OrderedDict[Any, Any]) -> Node:
         """An OrderedDict, with the version metadata that torch hangs on a module's state."""
@@ -202,6 +185,9 @@ class Walk:
         return self._pairs([tags.DEFAULT_DICT, name], value)
 
     def _pairs(self, nodes: list[Node], value: dict[Any, Any]) -> Node:
+        run = self._run(value) if all_plain_text(value) else None
+        if run is not None:
+            return [*nodes, run]
         if not self._enter(value):
             return None
         for key, item in value.items():
@@ -272,6 +258,34 @@ class Walk:
             return [tags.ARRAY, dtype, list(value.shape), order, region]
 
         return self._described(value.dtype, node_of)
+
+
+BY_TYPE: dict[type, Callable[[Walk, Any], Node]] = {
+    type(None): lambda walk, value: value,
+    bool: lambda walk, value: value,
+    int: lambda walk, value: value if value.bit_length() <= 64 else [tags.INT, hex(value)],
+    float: lambda walk, value: plain_float(value),
+    str: lambda walk, value: plain_text(value),
+    dict: Walk._dict,
+    list: lambda walk, value: walk._items([tags.LIST], value),
+    tuple: lambda walk, value: walk._items([tags.TUPLE], value),
+    OrderedDict: Walk._ordered_dict,
+    Counter: lambda walk, value: walk._pairs([tags.COUNTER], value),
+    defaultdict: Walk._default_dict,
+    deque: lambda walk, value: walk._items([tags.DEQUE, value.maxlen], value),
+    set: lambda walk, value: walk._members(tags.SET, value),
+    frozenset: lambda walk, value: walk._members(tags.FROZEN_SET, value),
+    complex: lambda walk, value: [tags.COMPLEX, struct.pack(">dd", value.real, value.imag).hex()],
+    bytes: lambda walk, value: [tags.BYTES, walk.add_region(len(value), lambda: value)],
+    bytearray: lambda walk, value: [tags.BYTE_ARRAY, walk.add_region(len(value), lambda: value)],
+    torch.Size: lambda walk, value: [tags.SIZE, *value],
+    torch.dtype: lambda walk, value: [tags.DTYPE, str(value).removeprefix("torch.")],
+    torch.device: lambda walk, value: [tags.DEVICE, str(value)],
+    torch.Tensor: Walk._tensor,
+    torch.nn.Parameter: Walk._tensor,
+    numpy.ndarray: Walk._array,
+}
+"""How each exact type is written. One table for all walks: a walk that held it would be a cycle, and outlive its use."""
 
 
 def _array_bytes(array: numpy.ndarray) -> Any:

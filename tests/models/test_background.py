@@ -104,6 +104,30 @@ def test_a_save_that_tells_of_an_earlier_failure_is_itself_under_way() -> None:
     assert newest(directory) == 7.0
 
 
+def test_a_save_that_fails_at_once_does_not_tell_of_itself() -> None:
+    """It had failed before `save` returned, on a busy machine: `save` raised, and its caller took it for an earlier one."""
+    directory = BrittleDirectory()
+    ckpt = lm.Checkpointer(directory, {"w": torch.zeros(())})
+    ckpt.save(1).wait()
+    directory.broken = True
+    begin = ckpt.capture.begin
+
+    def begin_and_see_it_fail(*arguments: Any, **keywords: Any) -> Any:
+        ticket = begin(*arguments, **keywords)
+        with pytest.raises(SaveFailed):
+            ticket.wait()
+        return ticket
+
+    ckpt.capture.begin = begin_and_see_it_fail  # type: ignore[method-assign]
+    assert ckpt.save(2).outcome == "failed"
+    directory.broken, ckpt.capture.begin = False, begin  # type: ignore[method-assign]
+    with pytest.raises(SaveFailed, match="step 2") as failure:
+        ckpt.save(3)
+    assert failure.value.ticket is not None
+    assert failure.value.ticket.wait().step == 3
+    ckpt.close()
+
+
 def test_a_failure_of_the_last_save_is_told_by_close() -> None:
     directory = BrittleDirectory()
     ckpt = lm.Checkpointer(directory, {"w": torch.zeros(())})

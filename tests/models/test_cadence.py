@@ -15,7 +15,7 @@ import lastgood.models as lm
 from lastgood.core.memory import MemoryDirectory
 from lastgood.models import intervals
 from lastgood.models.budget import OverheadBudget, WithFailures
-from lastgood.models.cadence import EverySeconds, as_cadence, seconds_of
+from lastgood.models.cadence import Cadence, EverySeconds, as_cadence, seconds_of
 
 times = st.integers(1, 10**12)
 
@@ -161,6 +161,26 @@ def test_what_was_learned_is_saved_and_a_resumed_run_need_not_profile(monkeypatc
         start = again.restore()
         assert "an iteration takes" in again.cadence.explain()
         assert start > 0
+
+
+@pytest.mark.parametrize("call", ["step", "save"])
+def test_looking_at_the_counts_hides_no_end_from_the_cadence(call: str) -> None:
+    """A save ended, `statistics()` was the first to see it, and the cadence waited for its end for ever: no more saves."""
+
+    ends = []
+
+    class Listening(Cadence):
+        def due(self, step: int) -> bool:
+            return step == 1
+
+        def ended(self, step: int, durable: bool) -> None:
+            ends.append(step)
+
+    with lm.Checkpointer(MemoryDirectory(), {"w": 1}, every=Listening()) as ckpt:
+        ckpt.step(1).wait()  # type: ignore[union-attr]
+        assert ckpt.statistics().published == 1
+        getattr(ckpt, call)(2)
+        assert ends == [1]
 
 
 def test_the_explanation_has_the_numbers_and_what_a_failure_costs() -> None:

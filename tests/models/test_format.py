@@ -55,7 +55,20 @@ def state_2() -> dict[str, Any]:
     }
 
 
-STATES = {1: state_1, 2: state_2}
+def state_3() -> dict[str, Any]:
+    """What format 3 added: dicts of tensors as one node, kinds that many tensors share."""
+    tensors = {f"p{number}": torch.full((2,), float(number)) for number in range(3)}
+    module = OrderedDict(a=torch.ones(1), b=torch.zeros(2, 0))
+    return state_2() | {
+        "run": tensors,
+        "ordered run": module,
+        "default run": defaultdict(list, x=torch.ones(1), y=torch.ones(2)),
+        "the same again": [tensors["p1"], {"one": tensors["p0"], "other": torch.ones(2)}],
+        "gradients": {"a": torch.ones(1, requires_grad=True), "b": torch.ones(1)},
+    }
+
+
+STATES = {1: state_1, 2: state_2, 3: state_3}
 """One for every released format. A new format gets a new state and a new golden; the old ones stay."""
 
 

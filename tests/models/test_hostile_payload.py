@@ -27,16 +27,18 @@ from lastgood.models.errors import NotAState
 from tests.models.states import assert_same
 
 
-def payload_with(text: str, regions: bytes = b"") -> bytes:
+def payload_with(text: str, regions: bytes = b"", version: int = skeleton.VERSION) -> bytes:
     """A payload with any skeleton, its header right."""
     data = text.encode()
     regions += bytes(-len(regions) % skeleton.ALIGNMENT)
-    header = skeleton.Header(len(data), len(regions))
+    header = skeleton.Header(len(data), len(regions), version)
     return header.pack() + data + bytes(-len(data) % skeleton.ALIGNMENT) + regions
 
 
-def skeleton_of(state: Any, tensors: Any = (), regions: Any = ()) -> str:
-    return json.dumps({"state": state, "extra": None, "tensors": list(tensors), "regions": list(regions)})
+def skeleton_of(state: Any, regions: Any = (), tensors: Any = ((), ()), kinds: Any = ()) -> str:
+    return json.dumps(
+        {"state": state, "extra": None, "kinds": kinds, "tensors": tensors, "regions": list(regions)}, default=list
+    )
 
 
 ROWS: list[Any] = [
@@ -66,9 +68,58 @@ ROWS: list[Any] = [
 
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_tensor_never_reaches_outside_its_region(row: Any) -> None:
-    text = skeleton_of(["T", 0], [row], [64])
+    text = skeleton_of(["T", 0], [64], [row])
     with pytest.raises(NotAState):
-        decode(payload_with(text, bytes(64)))
+        decode(payload_with(text, bytes(64), version=2))
+    if type(row) is list and len(row) in (3, 6):
+        dtype, shape, region, *rest = row
+        kind = [dtype, shape, *(rest or (0, None, 0))]
+        for node in (["T", 0], ["TT", 0, "key"], ["o", ["TT", 0, "key"]]):
+            with pytest.raises(NotAState):
+                decode(payload_with(skeleton_of(node, [64], [[0], [region]], [kind]), bytes(64)))
+
+
+KIND = ["float32", [4], 0, None, 0]
+TABLES: list[tuple[Any, Any]] = [
+    ([[1], [0]], [KIND]),
+    ([[-1], [0]], [KIND]),
+    ([[0], [1]], [KIND]),
+    ([[0], [-1]], [KIND]),
+    ([["0"], [0]], [KIND]),
+    ([[0], [2**70]], [KIND]),
+    ([[0], [0.0]], [KIND]),
+    ([[0], [[0]]], [KIND]),
+    ([[0], []], [KIND]),
+    ([[], [0]], [KIND]),
+    ([[0]], [KIND]),
+    ([[0], [0]], [KIND[:4]]),
+    ([[0], [0]], [None]),
+    ([[0], [0]], []),
+    ([[0], [0]], [["float32", [2**61, 2**61], 0, None, 0]]),
+    ([[0], [0]], [["float32", [2**62, 4, 2**62], 0, None, 0]]),
+    ([0, 0], [KIND]),
+    (None, [KIND]),
+]
+
+
+@pytest.mark.parametrize(("tensors", "kinds"), TABLES, ids=range(len(TABLES)))
+def test_a_table_of_tensors_that_makes_no_sense_is_not_a_state(tensors: Any, kinds: Any) -> None:
+    for node in (["T", 0], ["TT", 0, "key"]):
+        with pytest.raises(NotAState):
+            decode(payload_with(skeleton_of(node, [64], tensors, kinds), bytes(64)))
+
+
+@pytest.mark.parametrize(
+    "node", [["TT", 0, "a", "b"], ["TT", 1, "a"], ["TT", -1, "a"], ["TT", 0, 7], ["TT"], ["TT", "0"]]
+)
+def test_a_run_of_tensors_stays_within_the_table(node: Any) -> None:
+    table = {"tensors": [[0], [0]], "kinds": [["float32", [16], 0, None, 0]]}
+    assert decode(payload_with(skeleton_of(["TT", 0, "a"], [64], **table), bytes(64))).state["a"].shape == (16,)
+    with pytest.raises(NotAState):
+        decode(payload_with(skeleton_of(node, [64], **table), bytes(64)))
+    twice = {"tensors": [[0, 0], [0, 0]], "kinds": table["kinds"]}
+    with pytest.raises(NotAState):
+        decode(payload_with(skeleton_of(["TT", 0, "a", "a"], [64], **twice), bytes(64)))
 
 
 NODES: list[Any] = [
@@ -113,8 +164,8 @@ TEXTS = [
     "{}",
     '{"state": 1}',
     "[" * 100_000,
-    skeleton_of(1, regions=[64]),
-    skeleton_of(1, regions=[-1]),
+    skeleton_of(1, [64]),
+    skeleton_of(1, [-1]),
 ]
 
 

@@ -144,7 +144,7 @@ def tampered(tensor: torch.Tensor, part: int, values: list[Any]) -> bytes:
     payload = bytearray(encode(tensor).to_bytes())
     header = read_header(memoryview(payload))
     skeleton = json.loads(payload[64 : 64 + header.skeleton_bytes])
-    region = skeleton["tensors"][skeleton["state"][2:][part][1]][2]
+    region = skeleton["tensors"][1][skeleton["state"][2:][part][1]]
     start = starts_of(skeleton["regions"], header)[region]
     data = torch.tensor(values).numpy().tobytes()
     payload[start : start + len(data)] = data
