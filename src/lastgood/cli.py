@@ -29,6 +29,10 @@ COMMANDS = {
     "import": ("lastgood.models.transfer_command", "save a safetensors, .pt or exported file into a store"),
     "explore": ("lastgood.crashsim.command", "crash the save protocol at every point, in every way"),
     "goodput": ("lastgood.goodput.command", "replay a failure trace: how much work each strategy would have kept"),
+    "tune": (
+        "lastgood.benchmarks.tune.command",
+        "find the setting for an overhead budget on this machine, and check it",
+    ),
     "bench": ("lastgood.benchmarks.command", "measure the core against the raw limits of this machine"),
 }
 """Name of the subcommand -> the module that does it, and one line of help."""

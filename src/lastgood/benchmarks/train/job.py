@@ -7,7 +7,11 @@ torch      layers, AdamW and a small batch, on one thread
 
 from __future__ import annotations
 
+import importlib
+import os
+import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -45,6 +49,9 @@ class Nudge(torch.optim.Optimizer):
 class Job:
     """A model, its optimizer, and one iteration in two halves."""
 
+    model: nn.Module
+    optimizer: torch.optim.Optimizer
+
     def __init__(self, state_mb: int, step_kind: str, step_seconds: float) -> None:
         assert step_kind in STEP_KINDS
         self._sizes = (state_mb, step_kind, step_seconds)
@@ -56,7 +63,6 @@ class Job:
         self._emulated = step_kind == "emulated"
         self._step_seconds = step_seconds
         self._batch = torch.randn(BATCH, width)
-        self.optimizer: torch.optim.Optimizer
         if self._emulated:
             self.optimizer = Nudge(self.model.parameters())
         else:
@@ -96,6 +102,33 @@ class Job:
     def state_bytes(self) -> int:
         """Bytes of all tensors."""
         return sum(tensor.nbytes for tensor in self.tensors().values())
+
+
+class OwnJob(Job):
+    """Somebody's own training: `make()` returns a model, its optimizer, and a function for forward and backward."""
+
+    def __init__(self, make: Callable[[], tuple[nn.Module, torch.optim.Optimizer, Callable[[], Any]]]) -> None:
+        self._make = make
+        self.model, self.optimizer, self._compute = make()
+
+    def twin(self) -> Job:
+        """Made the same way; one update, so that the optimizer has its moments."""
+        other = OwnJob(self._make)
+        other.compute()
+        other.update()
+        return other
+
+    def compute(self) -> None:
+        """Theirs."""
+        self._compute()
+
+
+def own_job(name: str) -> Job:
+    """The job that `module:function` makes; modules of the current directory are found too."""
+    module, _, function = name.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    return OwnJob(getattr(importlib.import_module(module), function))
 
 
 def differences(expected: dict[str, torch.Tensor], found: dict[str, torch.Tensor]) -> list[str]:

@@ -37,7 +37,7 @@ class Lastgood(Contender):
     def begin(self, job: Job, directory: str) -> None:
         """Make the checkpointer; its store is made by the first save."""
         self._job, self._directory = job, f"{directory}/store"
-        self._checkpointer = Checkpointer(self._directory, job.parts(), **self._options(job))
+        self.checkpointer = Checkpointer(self._directory, job.parts(), **self._options(job))
 
     def _options(self, job: Job) -> dict[str, Any]:
         options: dict[str, Any] = {"every": 10**9, "rng": False, "in_flight": self.places, "keep": KEPT}
@@ -48,7 +48,7 @@ class Lastgood(Contender):
 
     def save(self, step: int) -> None:
         """Save now."""
-        self._tickets.append(self._checkpointer.save(step))
+        self._tickets.append(self.checkpointer.save(step))
 
     def _look(self) -> None:
         ended = [ticket for ticket in self._tickets if ticket.done]
@@ -73,7 +73,7 @@ class Lastgood(Contender):
 
     def drain(self) -> None:
         """Until all tickets are done."""
-        self._checkpointer.capture.settle()
+        self.checkpointer.capture.settle()
         for ticket in self._tickets:
             with contextlib.suppress(SaveSkipped):
                 ticket.wait()
@@ -81,7 +81,7 @@ class Lastgood(Contender):
 
     def load(self) -> dict[str, torch.Tensor]:
         """Restore into a second job of the same size."""
-        self._checkpointer.close()
+        self.checkpointer.close()
         fresh = self._job.twin()
         with Checkpointer(self._directory, fresh.parts(), **self._options(fresh)) as other:
             other.restore()
@@ -89,4 +89,4 @@ class Lastgood(Contender):
 
     def close(self) -> None:
         """Close the store."""
-        self._checkpointer.close()
+        self.checkpointer.close()

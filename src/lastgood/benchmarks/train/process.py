@@ -1,4 +1,4 @@
-"""One cell in a process of its own: its memory, its CPU time and its files are nobody else's, and all of it can be ended.
+"""Work in a process of its own: its memory, its CPU time and its files are nobody else's, and all of it can be ended.
 
 The process is forked, so that what is imported and compiled once serves every cell, and leads a session of its own:
 whatever a peer starts belongs to the session, is counted with it, and ends with it.
@@ -13,23 +13,24 @@ import select
 import signal
 import time
 import traceback
+from collections.abc import Callable
 from typing import Any
 
-from .field import FIELD
-from .loop import Cell, run_cell
 from .usage import members, proportional_bytes
 
 LONGEST_SECONDS = 240.0
 LOOK_SECONDS = 0.2
 
 
-def run_alone(cell: Cell, directory: str, longest_seconds: float = LONGEST_SECONDS) -> dict[str, Any]:
-    """What `run_cell` returns, and the most memory that descendants took; or `error`, one line."""
+def run_alone(
+    work: Callable[[], dict[str, Any]], directory: str, longest_seconds: float = LONGEST_SECONDS
+) -> dict[str, Any]:
+    """What `work` returns when run in `directory`, and the most memory that descendants took; or `error`, one line."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
         os.close(reading)
-        _work(cell, directory, writing)
+        _work(work, directory, writing)
     os.close(writing)
     try:
         return _result(reading, child, longest_seconds)
@@ -38,7 +39,7 @@ def run_alone(cell: Cell, directory: str, longest_seconds: float = LONGEST_SECON
         _end(child)
 
 
-def _work(cell: Cell, directory: str, writing: int) -> None:
+def _work(work: Callable[[], dict[str, Any]], directory: str, writing: int) -> None:
     """The child: never returns."""
     try:
         os.setsid()
@@ -49,7 +50,7 @@ def _work(cell: Cell, directory: str, writing: int) -> None:
         os.environ["TMPDIR"] = directory
         os.chdir(directory)
         try:
-            told: dict[str, Any] = run_cell(cell, FIELD[cell.contender].make(), directory)
+            told = work()
         except Exception as problem:
             where = traceback.extract_tb(problem.__traceback__)[-1]
             told = {"error": f"{type(problem).__name__}: {problem} ({os.path.basename(where.filename)}:{where.lineno})"}

@@ -15,6 +15,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import torch
@@ -27,7 +28,7 @@ from ..bandwidth import CHUNK, RAW_THREADS, noise
 from .contender import KEPT
 from .field import BASELINE, FIELD, IN_FLIGHT
 from .job import Job
-from .loop import Cell
+from .loop import Cell, run_cell
 from .process import run_alone
 
 RAW_BYTES_LIMIT = 256 * raw.MEGABYTE
@@ -127,7 +128,7 @@ def one_round(
             progress(cell, samples)
             place = os.path.join(directory, "cell")
             os.mkdir(place)
-            told = run_alone(cell, place)
+            told = run_alone(partial(measured, cell, place), place)
             shutil.rmtree(place, ignore_errors=True)
             if name == BASELINE:
                 baseline = told
@@ -135,6 +136,11 @@ def one_round(
                 told["baseline_seconds"] = baseline["iteration_seconds"]
                 told["baseline_cpu_seconds"] = baseline["cpu_seconds"] / baseline["iterations"]
             samples.cells.setdefault(cell, []).append(told)
+
+
+def measured(cell: Cell, place: str) -> dict[str, Any]:
+    """In the cell's own process: the contender's module is imported there only."""
+    return run_cell(cell, FIELD[cell.contender].make(), place)
 
 
 def prepare(directory: str) -> None:

@@ -1,0 +1,192 @@
+"""`lastgood tune`: the decision, the search for it, the file, and what it says when it is asked for nonsense."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lastgood import cli
+from lastgood.benchmarks.train.loop import Cell
+from lastgood.benchmarks.tune.choose import (
+    AIM,
+    LEAST_USE,
+    Contention,
+    Profile,
+    Setting,
+    choose,
+    fewest_in_flight,
+    verdict,
+)
+from lastgood.benchmarks.tune.profile import Profiler
+from lastgood.goodput.costs import read_costs
+from lastgood.models.tuned import Tuned, read_tuned
+from tests.command.running import lastgood, one_line
+
+
+def profile_of(state: int = 10**9, iteration: float = 0.1, **rates: float) -> Profile:
+    contention = {int(count[1:]): Contention(0.5 * int(count[1:]), rate) for count, rate in rates.items()}
+    return Profile(state, iteration, 4e9, 1.0, contention or {1: Contention(0.5, 2e9)})
+
+
+def test_the_fewest_that_reach_the_bandwidth() -> None:
+    assert fewest_in_flight(profile_of(_1=1e9, _2=2e9, _4=2.05e9)) == 2
+    assert fewest_in_flight(profile_of(_1=2e9, _2=2.05e9, _4=2.0e9)) == 1
+    assert fewest_in_flight(profile_of(_1=1e9, _2=1.5e9, _4=2e9)) == 4
+
+
+@given(st.floats(1e-4, 2), st.floats(1e-3, 1), st.floats(1e-3, 1), st.floats(1e8, 1e10))
+def test_the_interval_is_the_least_that_keeps_up_and_is_affordable(
+    held: float, budget: float, iteration: float, rate: float
+) -> None:
+    profile = profile_of(iteration=iteration, _1=rate)
+    made = choose(profile, 1, held, budget, 1)
+
+    def both(interval: int) -> bool:
+        keeps_up = interval * iteration * rate >= profile.state_bytes * (1 - 1e-9)
+        return keeps_up and held <= AIM * budget * interval * iteration * (1 + 1e-9)
+
+    assert both(made.interval_steps)
+    assert made.interval_steps == 1 or not both(made.interval_steps - 1)
+    assert made.expected(profile)["overhead"] <= budget
+    assert verdict(made, made.expected(profile)["overhead"], budget) == "within"
+
+
+def test_the_verdict_knows_too_much_and_too_little() -> None:
+    rare, often = Setting(10, 1, 1, 0.1, False), Setting(1, 1, 1, 0.1, False)
+    slow = Setting(10, 1, 1, 0.1, True)
+    assert verdict(rare, 0.031, 0.03) == "over"
+    assert verdict(rare, 0.029, 0.03) == "within"
+    assert verdict(rare, 0.009, 0.03) == "unused"
+    assert verdict(often, 0.009, 0.03) == "within", "a save after every step is all there is"
+    assert verdict(slow, 0.009, 0.03) == "within", "the device allows no more"
+
+
+class Imagined(Profiler):
+    """A machine on which a save costs more the rarer it is, up to a limit, and no two measurements agree."""
+
+    def __init__(self, noise: float) -> None:
+        super().__init__(Cell("", 1, 1, "emulated"), "", lambda what: None)
+        self._noise, self._turn = noise, 0
+
+    def held_seconds(self, in_flight: int, interval: int) -> float:
+        self._turn += 1
+        return self.true_cost(interval) * (1 + self._noise * (-1) ** self._turn)
+
+    @staticmethod
+    def true_cost(interval: int) -> float:
+        return 0.005 + 0.03 * (1 - math.exp(-interval / 10))
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.15])
+@pytest.mark.parametrize("budget", [0.005, 0.01, 0.03, 0.1])
+def test_the_search_ends_within_the_budget_and_uses_it(budget: float, noise: float) -> None:
+    made = Imagined(noise).setting(profile_of(_1=1e11), budget)
+    true = Imagined.true_cost(made.interval_steps) / (made.interval_steps * 0.1)
+    assert verdict(made, true, budget) == "within"
+    assert true >= LEAST_USE * budget or made.interval_steps == 1
+
+
+@pytest.fixture(scope="module")
+def tuned(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    place = tmp_path_factory.mktemp("tune")
+    (place / "here").mkdir()
+    (place / "own_training.py").write_text(
+        "import torch, time\n"
+        "def make():\n"
+        "    model = torch.nn.Linear(64, 64)\n"
+        "    optimizer = torch.optim.AdamW(model.parameters())\n"
+        "    def compute():\n"
+        "        time.sleep(0.005)\n"
+        "        optimizer.zero_grad()\n"
+        "        model(torch.ones(2, 64)).sum().backward()\n"
+        "    return model, optimizer, compute\n"
+    )
+    completed = lastgood(
+        "tune", "--job", "own_training:make", "--overhead", "0.5", "--output", str(place / "tuned.json"),
+        "--directory", str(place / "here"), "--json", environment={"PYTHONPATH": str(place)},
+    )  # fmt: skip
+    assert completed.returncode == 0, completed.stderr
+    assert completed.stderr == ""
+    return json.loads(completed.stdout), place
+
+
+def test_what_is_printed_is_what_is_written_and_nothing_else_is_left(tuned: tuple[dict[str, Any], Path]) -> None:
+    printed, place = tuned
+    assert json.loads((place / "tuned.json").read_text()) == printed
+    assert list((place / "here").iterdir()) == []
+    assert printed["overhead"] == 0.5
+    assert printed["state_bytes"] == pytest.approx(3 * 4 * (64 * 64 + 64), rel=0.01)
+    assert {"overhead", "staleness_steps", "lost_seconds_per_failure", "memory_bytes"} <= set(printed["expected"])
+    assert set(printed["profile"]["contention"]) == {"1", "2", "4"}
+
+
+def test_a_checkpointer_and_a_replay_can_read_it(tuned: tuple[dict[str, Any], Path]) -> None:
+    printed, place = tuned
+    read = read_tuned(place / "tuned.json")
+    assert read == Tuned(*(printed[name] for name in ("interval_steps", "in_flight", "staging_bytes", "capture")))
+    costs = read_costs(place / "tuned.json").of("lastgood")
+    assert costs.iteration_seconds == printed["profile"]["iteration_seconds"]
+
+
+GOOD = {"lastgood_tuned": 1, "interval_steps": 5, "in_flight": 2, "staging_bytes": 4096, "capture": "lazy"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"lastgood_tuned": 2}, "written by another version of `lastgood tune` (2)"),
+        ({"lastgood_tuned": None}, "another version"),
+        ({"interval_steps": 0}, "interval_steps is 0"),
+        ({"in_flight": True}, "in_flight is True"),
+        ({"staging_bytes": "1"}, "staging_bytes is '1'"),
+        ({"capture": "magic"}, "capture is 'magic'"),
+    ],
+)
+def test_a_file_that_tune_did_not_write_is_refused(changed: dict[str, Any], said: str, tmp_path: Path) -> None:
+    path = tmp_path / "tuned.json"
+    path.write_text(json.dumps(GOOD))
+    assert read_tuned(path) == Tuned(5, 2, 4096, "lazy")
+    path.write_text(json.dumps(GOOD | changed))
+    with pytest.raises(ValueError, match="tune`") as raised:
+        read_tuned(path)
+    assert said in str(raised.value)
+    assert str(path) in str(raised.value)
+
+
+@pytest.mark.parametrize("text", ["", "[]", "5", '{"interval_steps": 5}', "{"])
+def test_any_other_file_is_refused(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "tuned.json"
+    path.write_text(text)
+    with pytest.raises(ValueError, match="not a file that `lastgood tune` wrote"):
+        read_tuned(path)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--overhead", "0"], "--overhead 0: give a fraction of the time above 0"),
+        (["--overhead", "-0.1"], "--overhead -0.1: give a fraction"),
+        (["--overhead", "3"], "--overhead 3: give a fraction"),
+        (["--overhead", "nan"], "--overhead nan: give a fraction"),
+        (["--state-mb", "0"], "--state-mb 0: give 1 or more"),
+        (["--step-ms", "-1"], "--step-ms -1: give more than 0"),
+        (["--job", "nothing"], "--job nothing: give MODULE:FUNCTION"),
+    ],
+)
+def test_bad_usage_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["tune", *words]) == 2
+    assert said in one_line(capsys.readouterr().err)
+
+
+def test_a_job_that_is_not_there_is_one_line(tmp_path: Path) -> None:
+    completed = lastgood("tune", "--job", "no_such_module:make", "--directory", str(tmp_path))
+    assert completed.returncode == 2
+    assert "the job could not be profiled: ModuleNotFoundError: No module named 'no_such_module'" in completed.stderr
+    assert one_line(completed.stderr)
+    assert list(tmp_path.iterdir()) == []
