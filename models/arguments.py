@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+from typing import Any, NamedTuple
 
 import torch
 
@@ -10,19 +11,52 @@ from lastgood.core import StoreError
 
 from .budget import OverheadBudget, WithFailures
 from .cadence import Cadence, as_cadence
+from .tuned import read_tuned
 
 EVERY_STEPS = 10
+IN_FLIGHT = 4
 
 
-def make_cadence(every: Any, overhead: float | None, mean_seconds_between_failures: float | None) -> Cadence:
-    """The cadence that `every` or `overhead` asks for; every 10 steps when neither does."""
-    if every is not None and overhead is not None:
-        raise ValueError(f"every={every!r} and overhead={overhead!r}: give one of the two")
-    if overhead is not None:
-        cadence: Cadence = OverheadBudget(overhead)
-    else:
-        cadence = as_cadence(EVERY_STEPS if every is None else every)
-    return cadence if mean_seconds_between_failures is None else WithFailures(cadence, mean_seconds_between_failures)
+class Settings(NamedTuple):
+    """When to save, and with how much at once."""
+
+    cadence: Cadence
+    capture: Any
+    in_flight: int
+    store_options: dict[str, Any]
+
+
+def settings(
+    *,
+    every: Any,
+    overhead: float | None,
+    cadence: Any,
+    mean_seconds_between_failures: float | None,
+    capture: Any,
+    in_flight: int | None,
+    store_options: dict[str, Any],
+) -> Settings:
+    """What was asked for, completed: by the file that `cadence` names, then by the defaults. Raises ValueError, OSError."""
+    asked = {"every": every, "overhead": overhead, "cadence": cadence}
+    given = [f"{name}={value!r}" for name, value in asked.items() if value is not None]
+    if len(given) > 1:
+        raise ValueError(f"{' and '.join(given)}: give one of them")
+    if isinstance(cadence, str | os.PathLike):
+        tuned = read_tuned(cadence)
+        every, capture = tuned.interval_steps, tuned.capture if capture is None else capture
+        in_flight = tuned.in_flight if in_flight is None else in_flight
+        store_options = {"staging_bytes": tuned.staging_bytes} | store_options
+    elif cadence is not None:
+        every = cadence
+    made = OverheadBudget(overhead) if overhead is not None else as_cadence(EVERY_STEPS if every is None else every)
+    if mean_seconds_between_failures is not None:
+        made = WithFailures(made, mean_seconds_between_failures)
+    return Settings(
+        made,
+        "boundary" if capture is None else capture,
+        IN_FLIGHT if in_flight is None else in_flight,
+        store_options,
+    )
 
 
 def refuse_several_processes() -> None:

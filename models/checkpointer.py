@@ -31,7 +31,7 @@ from typing import Any
 
 from lastgood.core import NoStore, SaveFailed, Store, StoreClosed, StoreError, Ticket
 
-from .arguments import make_cadence, refuse_several_processes
+from .arguments import refuse_several_processes, settings
 from .cadence import Cadence
 from .capture import Capture
 from .choosing import as_capture
@@ -59,11 +59,12 @@ class Checkpointer(Keeping):
         *,
         every: int | str | Cadence | None = None,
         overhead: float | None = None,
+        cadence: str | os.PathLike[str] | Cadence | None = None,
         mean_seconds_between_failures: float | None = None,
-        capture: str | Capture = "boundary",
+        capture: str | Capture | None = None,
         sigterm_grace: float | str | None = None,
         retention: Retention | None = None,
-        in_flight: int = 4,
+        in_flight: int | None = None,
         keep: int = 2,
         rng: bool = True,
         new_run: bool = False,
@@ -71,12 +72,14 @@ class Checkpointer(Keeping):
     ) -> None:
         """Name the parts; nothing is read or written yet, and the directory is made by the first save.
 
-        `every` is a number of steps (10 when nothing is said), a time like "30s", or a cadence; `overhead=0.03` instead
-        saves as often as costs at most 3 % of the time. With `mean_seconds_between_failures`, `cadence.explain()` also
-        says what a failure costs. `capture` is "boundary", "lazy" or "auto". `sigterm_grace="25s"` makes SIGTERM save a
-        last time. `retention` copies some out of the slots to stay. `in_flight` and `keep` are the store's; a store
-        that exists keeps its own. `rng=False` leaves the global random streams alone. `new_run=True` starts over in a
-        store that holds another run's checkpoints. Further options (`device`, `overload`, …) are the store's.
+        `every` is a number of steps (10 when nothing is said) or a time like "30s"; `overhead=0.03` instead saves as
+        often as costs at most 3 % of the time; `cadence` instead is one of your own, or the file that `lastgood tune`
+        wrote, which also says how to capture and how many at once. With `mean_seconds_between_failures`,
+        `cadence.explain()` also says what a failure costs. `capture` is "boundary" (the default), "lazy" or "auto".
+        `sigterm_grace="25s"` makes SIGTERM save a last time. `retention` copies some out of the slots to stay.
+        `in_flight` (4) and `keep` are the store's; one that exists keeps its own. `rng=False` leaves the global random
+        streams alone. `new_run=True` starts over in a store that holds another run's checkpoints. Further options
+        (`device`, `overload`, …) are the store's.
         """
         refuse_several_processes()
         if not isinstance(state, MutableMapping) or not all(isinstance(name, str) and name for name in state):
@@ -85,13 +88,22 @@ class Checkpointer(Keeping):
         self.state = state
         self.restored: dict[str, Any] = {}
         self.left_out: list[str] = []
-        self.cadence = make_cadence(every, overhead, mean_seconds_between_failures)
-        self.capture = as_capture(capture)
+        asked = settings(
+            every=every,
+            overhead=overhead,
+            cadence=cadence,
+            mean_seconds_between_failures=mean_seconds_between_failures,
+            capture=capture,
+            in_flight=in_flight,
+            store_options=store_options,
+        )
+        self.cadence = asked.cadence
+        self.capture = as_capture(asked.capture)
         self._entries = entries_of(state)
-        self._sizes = {"in_flight": in_flight, "keep": keep}
+        self._sizes = {"in_flight": asked.in_flight, "keep": keep}
         self._rng = rng
         self._new_run = new_run
-        self._store_options = store_options
+        self._store_options = asked.store_options
         self._store: Store | None = None
         self._tracker = Tracker()
         self._closed = False

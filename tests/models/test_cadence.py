@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import random
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -161,6 +163,48 @@ def test_what_was_learned_is_saved_and_a_resumed_run_need_not_profile(monkeypatc
         start = again.restore()
         assert "an iteration takes" in again.cadence.explain()
         assert start > 0
+
+
+TUNED = {
+    "lastgood_tuned": 1,
+    "interval_steps": 3,
+    "in_flight": 2,
+    "staging_bytes": 65536,
+    "capture": "lazy",
+    "more": {},
+}
+
+
+def test_a_file_that_tune_wrote_says_when_and_how(tmp_path: Path) -> None:
+    (tmp_path / "tuned.json").write_text(json.dumps(TUNED))
+    with lm.Checkpointer(tmp_path / "a", {"w": torch.ones(9)}, cadence=tmp_path / "tuned.json") as ckpt:
+        saved = [step for step in range(1, 8) if ckpt.step(step)]
+        assert saved == [3, 6]
+        assert ckpt.capture.explain().startswith("lazy")
+        assert ckpt._store is not None
+        assert ckpt._store.in_flight == 2
+    with lm.Checkpointer(
+        tmp_path / "b", {"w": 1}, cadence=str(tmp_path / "tuned.json"), in_flight=1, capture="auto", staging_bytes=4096
+    ) as ckpt:
+        ckpt.save(1)
+        assert ckpt.capture.explain().startswith("auto")
+        assert ckpt._store is not None
+        assert ckpt._store.in_flight == 1
+
+
+def test_a_cadence_that_cannot_be_meant_is_refused_in_one_line(tmp_path: Path) -> None:
+    (tmp_path / "tuned.json").write_text(json.dumps(TUNED | {"interval_steps": 0}))
+    (tmp_path / "other.json").write_text("[]")
+    for options, told in (
+        ({"cadence": tmp_path / "tuned.json"}, "interval_steps is 0"),
+        ({"cadence": tmp_path / "other.json"}, "not a file that `lastgood tune` wrote"),
+        ({"cadence": tmp_path / "tuned.json", "every": 5}, "every=5 and cadence=.*: give one of them"),
+        ({"overhead": 0.1, "every": 5}, "every=5 and overhead=0.1: give one of them"),
+    ):
+        with pytest.raises(ValueError, match=told):
+            lm.Checkpointer(tmp_path / "store", {"w": 1}, **options)
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        lm.Checkpointer(tmp_path / "store", {"w": 1}, cadence=tmp_path / "nowhere.json")
 
 
 @pytest.mark.parametrize("call", ["step", "save"])
