@@ -1,7 +1,7 @@
 """Ends a process at one chosen moment of its work: before any step of a driver, or in the middle of any write.
 
-A moment is the instant before one of these begins: a write, a persist, an allocation, a rename, the persist of a
-directory, an acknowledgement, and the end of a save. Between two of them a process does nothing that outlives it.
+A moment is the instant before one of these begins: a write, a persist, an allocation, a rename, an fsync of a directory
+or of a new size, an acknowledgement, and the end of a save. Between two of them a process does nothing that outlives it.
 Counting them is the same code as dying at one.
 """
 
@@ -14,9 +14,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from lastgood.core import Ticket, directory
+from lastgood.core import Ticket
 from lastgood.core.engine import Engine
 from lastgood.core.files import BufferedFile, DirectFile
+from lastgood.core.mapped import MappedFile
 
 SECTOR = 512
 
@@ -37,12 +38,13 @@ class Moments:
             (Ticket, "acknowledge"),
             (Engine, "finished"),
             (BufferedFile, "persist"),
+            (MappedFile, "persist"),
             (BufferedFile, "allocate"),
-            (directory, "persist_directory"),
+            (os, "fsync"),
             (os, "rename"),
         ):
             setattr(owner, name, self._before(getattr(owner, name)))
-        for kind in (BufferedFile, DirectFile):
+        for kind in (BufferedFile, DirectFile, MappedFile):
             kind.write = self._around_write(kind.write)  # type: ignore[method-assign]
 
     def _is_last(self) -> bool:
@@ -62,11 +64,18 @@ class Moments:
         def counted(device: Any, offset: int, data: Any) -> Any:
             if self._is_last():
                 if self._torn:
-                    half = data.size // 2 // SECTOR * SECTOR
-                    with contextlib.suppress(OSError):  # a device that refuses half a page has written nothing
-                        os.pwrite(device._descriptor, data[:half], offset)
+                    _write_half(device, offset, data)
                 os.kill(os.getpid(), signal.SIGKILL)
             self.writes.append(self.count)
             return function(device, offset, data)
 
         return counted
+
+
+def _write_half(device: Any, offset: int, data: Any) -> None:
+    half = data.size // 2 // SECTOR * SECTOR
+    if isinstance(device, MappedFile):
+        device._bytes[offset : offset + half] = data[:half]
+        return
+    with contextlib.suppress(OSError):  # a device that refuses half a page has written nothing
+        os.pwrite(device._descriptor, data[:half], offset)
