@@ -113,6 +113,10 @@ class Rules(Protocol):
     def forgets(self, persist: Persist, operation: Operation) -> bool:
         """Whether this persist, when it fails, leaves this earlier operation where no later persist reaches it."""
 
+    def write_back(self, state: State, line: int, thread: int) -> State:
+        """The state after a thread began to write one of its processor's cache lines back; the same on most media."""
+        return state
+
     def evictions(self, state: State) -> list[State]:
         """What else a program may read, and a later power loss leave, without anybody having done anything."""
         return []

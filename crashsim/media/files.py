@@ -85,8 +85,11 @@ class Files:
                 yield f"{path}{name}={self._content(image, image[place])}"
 
     def _content(self, image: Image, file: int) -> str:
-        pages = (self._place_of.get((file, page), -1) for page in range(image[self._place((file, -1))]))
-        return "".join(chr(image[place]) if place >= 0 and image[place] else ZERO for place in pages)
+        def held(page: int) -> int:
+            place = self._place_of.get((file, page))
+            return 0 if place is None else image[place]
+
+        return "".join(chr(held(page)) if held(page) else ZERO for page in range(held(-1)))
 
     # --- places ------------------------------------------------------------------------------------------------------
 

@@ -12,7 +12,6 @@ the order of the words' names, a point for a word that still holds what it held 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 from ..medium import NO_FILE, Image, Medium, Operation, Persist, Rules, State
 from .calls import Call, Program
@@ -24,21 +23,11 @@ NON_TEMPORAL = 1
 UNTOUCHED = "."
 
 
-class MemoryRules(Rules, Protocol):
-    """Media on which words share lines, and a thread can write a line back."""
-
-    def __init__(self, line_of: Callable[[int], int] = ...) -> None:
-        """`line_of(place)` is the line that the word at this place lies in."""
-
-    def write_back(self, state: State, line: int, thread: int) -> State:
-        """The state after this thread's clwb of a line."""
-
-
 class Memory:
     """Words of one mapped file, which the threads of a program store to."""
 
-    def __init__(self, rules: type[MemoryRules], program: Program) -> None:
-        """Run this program; its words are those that it names."""
+    def __init__(self, rules: Callable[[Callable[[int], int]], Rules], program: Program) -> None:
+        """Run this program on the rules that this makes of the line of each place; its words are those that it names."""
         self._words = sorted({call.arguments[1] for call in program if call.name in ("store", "nt")})
         self.rules = rules(lambda place: ord(self._words[place][0]))
         self.medium = Medium(self.rules)
@@ -65,7 +54,9 @@ class Memory:
         elif call.name == "sfence":
             self.state = self.medium.persist(state, Persist(NO_FILE, int(arguments[0])))
         elif call.name == "persist":
-            self.state = self.medium.persist(state, Persist(FILE, int(arguments[0])))
+            for line in {word[0] for word in self._words}:
+                self.state = self.rules.write_back(self.state, ord(line), int(arguments[0]))
+            self.state = self.medium.persist(self.state, Persist(NO_FILE, int(arguments[0])))
         elif call.name in ("msync", "fsync"):
             self.state = self._written_back(call)
         else:

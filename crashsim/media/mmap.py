@@ -6,6 +6,7 @@
     msync(pages)      with MS_SYNC, on return: every store to these pages that was made before the call is durable
     fsync             the same for the whole file
     clwb, sfence      nothing at all: they empty a processor's cache into memory that a power loss empties too
+    non-temporal      as a store, but ordered with nothing except its own 8 bytes
     munmap, close     nothing
     failed persist    the pages are marked clean, as in `page-cache`
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..medium import Operation, Persist, Rules, State, settled_places
+from .memory import NON_TEMPORAL
 
 
 class Mmap(Rules):
@@ -29,8 +31,11 @@ class Mmap(Rules):
         self.line_of = line_of
 
     def ordered(self, earlier: Operation, later: Operation) -> bool:
-        """Within one sector."""
-        return self.line_of(earlier.place) == self.line_of(later.place)
+        """Within one word; and within one sector, for stores through the cache."""
+        if earlier.overlaps(later):
+            return True
+        through_cache = NON_TEMPORAL not in (earlier.note, later.note)
+        return through_cache and self.line_of(earlier.place) == self.line_of(later.place)
 
     def forces(self, persist: Persist, operation: Operation) -> bool:
         """What lies in the pages, except what an earlier failure marked clean."""
@@ -39,10 +44,6 @@ class Mmap(Rules):
     def forgets(self, persist: Persist, operation: Operation) -> bool:
         """What lies in the pages."""
         return persist.file in operation.scope
-
-    def write_back(self, state: State, line: int, thread: int) -> State:
-        """The state after a clwb: the same."""
-        return state
 
     def canonical(self, state: State) -> State:
         """Place by place."""

@@ -20,8 +20,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..medium import Operation, Persist, Rules, State, settled_places
+from .memory import NON_TEMPORAL
 
-NON_TEMPORAL = 1
 _FIRST_THREAD = 1
 """The bit of `note` that says that thread 0 has written back the line; thread 1 has the next one, and so on."""
 
@@ -39,9 +39,9 @@ class Pmem(Rules):
 
     def ordered(self, earlier: Operation, later: Operation) -> bool:
         """Within one line, for stores through the cache."""
-        if earlier.place == later.place:
+        if earlier.overlaps(later):
             return True
-        through_cache = earlier.note != NON_TEMPORAL and later.note != NON_TEMPORAL
+        through_cache = NON_TEMPORAL not in (earlier.note, later.note)
         return through_cache and self.line_of(earlier.place) == self.line_of(later.place)
 
     def forces(self, persist: Persist, operation: Operation) -> bool:

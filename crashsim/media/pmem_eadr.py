@@ -11,7 +11,8 @@ Everything else is as in `pmem`, which allows every image that this allows.
 from __future__ import annotations
 
 from ..medium import Operation, Persist, State, settled_places
-from .pmem import NON_TEMPORAL, Pmem
+from .memory import NON_TEMPORAL
+from .pmem import Pmem
 
 
 class PmemEadr(Pmem):
@@ -23,7 +24,7 @@ class PmemEadr(Pmem):
         """Within one thread too, for stores through the cache."""
         if super().ordered(earlier, later):
             return True
-        through_cache = earlier.note != NON_TEMPORAL and later.note != NON_TEMPORAL
+        through_cache = NON_TEMPORAL not in (earlier.note, later.note)
         return through_cache and earlier.thread == later.thread
 
     def forces(self, persist: Persist, operation: Operation) -> bool:
