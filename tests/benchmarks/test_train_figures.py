@@ -74,10 +74,14 @@ def test_the_table_marks_what_is_not_durable_and_names_what_is_absent() -> None:
     assert "absent: orbax: orbax is not installed" in table
 
 
-def plan_for(*words: str, quick: bool = False) -> Plan:
+def arguments_for(*words: str, quick: bool = False) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_train_arguments(parser)
-    return plan_of(argparse.Namespace(**vars(parser.parse_args(words)), quick=quick))
+    return argparse.Namespace(**vars(parser.parse_args(words)), quick=quick, directory=None, json=False)
+
+
+def plan_for(*words: str, quick: bool = False) -> Plan:
+    return plan_of(arguments_for(*words, quick=quick))
 
 
 def test_the_whole_sweep() -> None:

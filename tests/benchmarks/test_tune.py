@@ -25,6 +25,7 @@ from lastgood.benchmarks.tune.choose import (
 )
 from lastgood.benchmarks.tune.profile import Profiler
 from lastgood.goodput.costs import read_costs
+from lastgood.models import Checkpointer
 from lastgood.models.tuned import Tuned, read_tuned
 from tests.command.running import lastgood, one_line
 
@@ -130,6 +131,8 @@ def test_a_checkpointer_and_a_replay_can_read_it(tuned: tuple[dict[str, Any], Pa
     printed, place = tuned
     read = read_tuned(place / "tuned.json")
     assert read == Tuned(*(printed[name] for name in ("interval_steps", "in_flight", "staging_bytes", "capture")))
+    with Checkpointer(place / "store", {"x": 1}, cadence=place / "tuned.json") as checkpointer:
+        assert [step for step in range(1, 100) if checkpointer.cadence.due(step)][0] == printed["interval_steps"]
     costs = read_costs(place / "tuned.json").of("lastgood")
     assert costs.iteration_seconds == printed["profile"]["iteration_seconds"]
 

@@ -7,6 +7,7 @@ import json
 import sys
 
 from .options import BadPlan, plan_of
+from .page import NoMarks, check_marks, rewrite
 
 DONE, FAILED_CHECK, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
@@ -15,7 +16,9 @@ def run_train(arguments: argparse.Namespace) -> int:
     """The exit status: 1 when a checkpoint was not what was saved, 130 when interrupted (what there is, is shown)."""
     try:
         plan = plan_of(arguments)
-    except BadPlan as problem:
+        if arguments.page:
+            check_marks(arguments.page)
+    except (BadPlan, NoMarks) as problem:
         print(f"lastgood: {problem}", file=sys.stderr)
         return BAD_USAGE
     from .figures import figures_of
@@ -29,6 +32,8 @@ def run_train(arguments: argparse.Namespace) -> int:
         from .figure import draw  # needs matplotlib
 
         draw(arguments.figure, figures)
+    if arguments.page and not samples.interrupted:
+        rewrite(arguments.page, figures)
     if samples.interrupted:
         return INTERRUPTED
     return DONE if all(cell.get("correct", True) for cell in figures["cells"]) else FAILED_CHECK

@@ -37,6 +37,7 @@ def machine() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "torch": torch.__version__,
+        "load": round(os.getloadavg()[1], 1),
     }
 
 

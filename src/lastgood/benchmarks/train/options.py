@@ -30,6 +30,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--seconds", type=float, help=f"measure each cell at least so long (default {LEAST_SECONDS:g})")
     group.add_argument("--contenders", metavar="NAME,…", help="only these, or all whose names begin so")
     group.add_argument("--figure", metavar="FILE", help="also draw it (.png, .svg or .pdf; needs matplotlib)")
+    group.add_argument("--page", metavar="FILE", help="also put the figures between the marks of this Markdown page")
 
 
 def plan_of(arguments: argparse.Namespace) -> Plan:
