@@ -7,14 +7,15 @@
                       it belongs to; one still in flight is not
     FUA               a write that is durable itself when it completes, and says nothing of others
     crash             any set of outstanding atoms, except that of two writes to one atom the later implies the earlier
-    failed persist    what it should have forced may be lost for good: no later persist is known to bring it
+    failed persist    what it should have forced may be lost for good, whoever wrote it: the disk drops what it cannot
+                      write, tells whoever happened to ask, and a later persist succeeds without it
 
 A file system's metadata is not modelled here: slots are preallocated, and their sizes persisted when they are made.
 """
 
 from __future__ import annotations
 
-from ..medium import Operation, Persist, Rules, State, settled_places
+from ..medium import NO_FILE, Operation, Persist, Rules, State, settled_places
 
 IN_FLIGHT = 1
 
@@ -29,8 +30,8 @@ class Block(Rules):
         return earlier.overlaps(later)
 
     def forces(self, persist: Persist, operation: Operation) -> bool:
-        """Everything that had completed, on the whole device."""
-        return operation.note != IN_FLIGHT and not operation.forgotten
+        """Everything that had completed, on the whole device; a processor's fence drains no disk."""
+        return persist.file != NO_FILE and operation.note != IN_FLIGHT and not operation.forgotten
 
     def forgets(self, persist: Persist, operation: Operation) -> bool:
         """Everything that it should have forced."""
