@@ -210,8 +210,8 @@ def _list(as_json: bool) -> int:
     for name, cut in _cuts().items():
         print(f"  {name}\n      {cut.says}")
     print("media")
-    for name in MEDIA:
-        print(f"  {name}")
+    for name, rules in MEDIA.items():
+        print(f"  {name:<14} {(sys.modules[rules.__module__].__doc__ or '').splitlines()[0].removesuffix(' Trusted.')}")
     return CLEAN
 
 
@@ -233,7 +233,8 @@ def _print(report: Any, *, replayed: bool) -> None:
     print(f"clean: {', '.join(report.promises)} hold in {result.states:,} states.")
     print(f"  covered   {covered} {report.bounds.sentence()}; payload digests {digests}")
     print(f"  crashes   {report.images:,} crash images and every process crash; recovery crashed again at every step")
-    print("  not       bit rot, lying disks, unreadable records, more of anything than the bounds say")
+    others = [promise for promise in PROMISES if promise not in report.promises]
+    print(f"  not       {', '.join([*others, 'bit rot, unreadable records, more of anything than the bounds say'])}")
     print(f"  took      {result.seconds:.1f} s, {result.states / max(result.seconds, 1e-9):,.0f} states a second")
 
 

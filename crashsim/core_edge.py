@@ -39,6 +39,8 @@ def missing_edge(system: CoreSystem, found: Counterexample) -> Missing | None:
     lost = lost_operations(system, found)
     if lost:
         first = f"persist {_named(system, lost)} must return before "
+        if any(each.forgotten for each in lost):
+            first = f"{_named(system, lost)} must be written again, and persisted, before "
         recovers = "/" in found.violation.crash or ":" in found.violation.crash
         if moves and (not recovers or mended(system, found, lost)):
             return Missing(first + _harm(system, found), lost[0], len(moves))

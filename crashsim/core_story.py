@@ -21,27 +21,27 @@ LOOKS, CHANGES, WRITES, PERSISTS, TELLS, FAILS = "looks", "changes", "writes", "
 """What kind of thing a move is: only what it does to others or to the medium stands out in a picture."""
 
 _ASKED = {
-    steps.PERSIST_PAYLOAD: "persists slot {slot}: its payload is durable",
+    steps.PERSIST_PAYLOAD: "persists its payload in slot {slot}",
     steps.WRITE_RECORD: "writes its record to slot {slot}",
-    steps.PERSIST_RECORD: "persists slot {slot}: its record is durable",
+    steps.PERSIST_RECORD: "persists its record in slot {slot}",
     steps.WRITE_MARK: "writes the mark that something was acknowledged",
     steps.PERSIST_MARK: "persists the mark",
     steps.ACKNOWLEDGE: "is acknowledged",
     steps.WRITE_EMPTY_RECORD: "writes an empty record to slot {slot}",
-    steps.PERSIST_EMPTY_RECORD: "persists slot {slot}: the empty record is durable",
+    steps.PERSIST_EMPTY_RECORD: "persists the empty record in slot {slot}",
     steps.WAIT: "waits",
 }
 _FAILS = {
     steps.WRITE_PAYLOAD: "fails to write its payload to slot {slot}",
     steps.WRITE_RECORD: "fails to write its record to slot {slot}",
     steps.WRITE_EMPTY_RECORD: "fails to write an empty record to slot {slot}",
-    steps.PERSIST_PAYLOAD: "fails to persist slot {slot}: nobody knows what of its payload is durable",
-    steps.PERSIST_RECORD: "fails to persist slot {slot}: nobody knows whether its record is durable",
-    steps.PERSIST_EMPTY_RECORD: "fails to persist slot {slot}: nobody knows whether the empty record is durable",
+    steps.PERSIST_PAYLOAD: "fails to persist its payload in slot {slot}",
+    steps.PERSIST_RECORD: "fails to persist its record in slot {slot}",
+    steps.PERSIST_EMPTY_RECORD: "fails to persist the empty record in slot {slot}",
     steps.WRITE_MARK: "fails to write the mark",
-    steps.PERSIST_MARK: "fails to persist the mark: nobody knows whether it is durable",
+    steps.PERSIST_MARK: "fails to persist the mark",
 }
-_LIES = "persists slot {slot}, is told that it is durable, and it is not"
+_LIES = "persists slot {slot}, is told that it is durable, and the disk lies"
 _MARK = {rules.MARK_ABSENT: "absent", rules.MARK_UNDER_WAY: "under way", rules.MARK_DURABLE: "durable"}
 _RECOVERY = {
     steps.REWRITE_RECORD: "writes the record of slot {slot} again",

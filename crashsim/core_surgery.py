@@ -3,6 +3,7 @@
 Nobody has to think of these mutants, so nobody can forget one. A *step* is what a program does up to its next yield;
 an `if` or a loop with yields in it is one step of the block around it, and its own blocks have steps too:
 
+    drop-every-persist   none of them asks for anything: the saboteur that every harness must catch
     without-…        one `yield PERSIST_…` asks for nothing
     swapped-…        two neighbouring steps of one block change places
     exchanged-…      two yields that follow each other in the source, in whatever blocks, ask for each other's thing
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
@@ -22,25 +24,41 @@ from .core_target import PRIMITIVES, save
 from .mutants import Mutant
 
 QUIET = ("STEP", "WAIT")
+SABOTEUR = "drop-every-persist"
 
 
 @cache
 def cuts() -> dict[str, Mutant]:
     """Every cut into the save program by its name, in the order of the source."""
-    text = inspect.getsource(getattr(save.save, "py_func", save.save))
-    tree = ast.parse(text)
-    found: dict[str, Mutant] = {}
+    text = source()
+    found = {SABOTEUR: Mutant(SABOTEUR, "nothing is ever persisted", "", "", save=((text, _silenced(text)),))}
     seen = {text}
-    for name, says, first, last, lines in (*_removals(text, tree), *_swaps(text, tree), *_exchanges(text, tree)):
-        edit = _edit(text, first, last, lines)
+    for name, says, edit in candidates():
         changed = text.replace(*edit)
-        if changed in seen or not _can_run(changed):
+        if changed in seen or not can_run(changed):
             continue
         seen.add(changed)
         number = sum(each == name or each.startswith(f"{name}-again") for each in found)
         unique = name + ("" if not number else "-again" + (str(number) if number > 1 else ""))
         found[unique] = Mutant(unique, says, "", "", save=(edit,))
     return found
+
+
+def source() -> str:
+    """The text of the save program."""
+    return inspect.getsource(getattr(save.save, "py_func", save.save))
+
+
+def candidates() -> Iterator[tuple[str, str, tuple[str, str]]]:
+    """Every cut that can be made, also those that could not run and those that are made twice: name, words, edit."""
+    text = source()
+    tree = ast.parse(text)
+    for name, says, first, last, lines in (*_removals(text, tree), *_swaps(text, tree), *_exchanges(text, tree)):
+        yield name, says, _edit(text, first, last, lines)
+
+
+def _silenced(text: str) -> str:
+    return re.sub(r"yield PERSIST_\w+", "yield STEP", text)
 
 
 _Cut = tuple[str, str, int, int, list[str]]
@@ -132,7 +150,7 @@ def _edit(text: str, first: int, last: int, changed: list[str]) -> tuple[str, st
     raise AssertionError("the whole text occurs once")
 
 
-def _can_run(text: str) -> bool:
+def can_run(text: str) -> bool:
     """Whether every local variable is set, at the top of the program, before anything reads it."""
     function = ast.parse(text).body[0]
     assert isinstance(function, ast.FunctionDef)

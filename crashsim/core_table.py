@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from .bounds import Bounds
 from .core_edge import missing_edge
 from .core_explore import Report, explore, promises_of, target_named
 from .core_minimal import lost_operations
-from .core_surgery import cuts
+from .core_surgery import SABOTEUR, cuts
 from .core_system import CoreSystem
 from .media import MEDIA
 from .mutant_table import EQUIVALENT, KILLED, SURVIVED, Cell
@@ -37,13 +37,27 @@ LADDER = (
 
 
 def cells_of(mutant: str, medium: str, *, second_limit: float | None = None) -> Iterator[Cell]:
-    """The cells of one mutant on one medium, one a way of recovering."""
+    """The cells of one mutant on one medium, one a way of recovering; none where nothing is claimed."""
     if mutant in MUTANTS:
-        for way in MUTANTS[mutant].ways:
-            if way in claimed_ways(medium):
-                yield _cell(mutant, medium, way, second_limit)
+        for way in ways_of(mutant, medium):
+            yield _cell(mutant, medium, way, second_limit)
     else:
         yield _cut_cell(mutant, medium, second_limit)
+
+
+def ways_of(mutant: str, medium: str) -> tuple[str, ...]:
+    """The ways of recovering in which this mutant is judged on this medium."""
+    if mutant not in MUTANTS:
+        return ("both",)
+    claimed = MUTANTS[mutant].bounds.faults == 0 or claims_failures(medium)
+    return tuple(way for way in MUTANTS[mutant].ways if claimed and way in claimed_ways(medium))
+
+
+@cache
+def claims_failures(medium: str) -> bool:
+    """Whether the real protocol holds here when a step fails; a mutant could not be blamed for what it breaks itself."""
+    bounds = Bounds(saves=2, faults=1, medium=medium)
+    return not explore("real", bounds, claimed_ways(medium), claimed_promises(medium)).sentence
 
 
 def claimed_ways(medium: str) -> tuple[str, ...]:
@@ -56,9 +70,14 @@ def claimed_promises(medium: str) -> tuple[str, ...]:
     return tuple(promise for promise in PROMISES if promise in MEDIA[medium].promises)
 
 
-def bounds_on(bounds: Bounds, medium: str) -> Bounds:
-    """The bounds on this medium, which may be one that fails at least once."""
-    return bounds._replace(medium=medium, faults=max(bounds.faults, MEDIA[medium].faults))
+def bounds_on(medium: str, *ladder: Bounds) -> list[Bounds]:
+    """These bounds on this medium; where it is one that fails by itself, first as they are, then two saves with failures."""
+    asked = [bounds._replace(medium=medium) for bounds in ladder if bounds.faults == 0 or claims_failures(medium)]
+    faults, saves = MEDIA[medium].faults, 2
+    failing = [
+        bounds._replace(faults=faults, saves=min(bounds.saves, saves)) for bounds in asked if bounds.faults < faults
+    ]
+    return list(dict.fromkeys([*asked, *failing]))
 
 
 def hunt(program: str, bounds: Bounds, ways: tuple[str, ...], **how: Any) -> Report:
@@ -72,15 +91,19 @@ def hunt(program: str, bounds: Bounds, ways: tuple[str, ...], **how: Any) -> Rep
 
 
 def _cell(mutant: str, medium: str, way: str, second_limit: float | None) -> Cell:
-    report = hunt(mutant, bounds_on(MUTANTS[mutant].bounds, medium), (way,), second_limit=second_limit)
-    return _told(report, mutant, medium, way, report.result.states)
+    states = 0
+    for bounds in bounds_on(medium, MUTANTS[mutant].bounds):
+        report = hunt(mutant, bounds, (way,), second_limit=second_limit)
+        states += report.result.states
+        if report.sentence or not report.result.exhaustive:
+            break
+    return _told(report, mutant, medium, way, states)
 
 
 def _cut_cell(name: str, medium: str, second_limit: float | None) -> Cell:
     states = 0
-    for bounds in LADDER:
-        ways, promises = claimed_ways(medium), claimed_promises(medium)
-        report = explore(name, bounds_on(bounds, medium), ways, promises, second_limit=second_limit)
+    for bounds in bounds_on(medium, *LADDER):
+        report = explore(name, bounds, claimed_ways(medium), claimed_promises(medium), second_limit=second_limit)
         states += report.result.states
         if report.sentence or not report.result.exhaustive:
             break
@@ -111,7 +134,7 @@ def _told(report: Report, mutant: str, medium: str, way: str, states: int) -> Ce
 
 def saboteur(medium: str) -> Report:
     """The control: what never persists anything must be caught, or the explorer sees nothing."""
-    return explore("drop-every-persist", Bounds(saves=1, medium=medium), BOTH, tuple(PROMISES))
+    return explore(SABOTEUR, Bounds(saves=1, medium=medium), BOTH, tuple(PROMISES))
 
 
 def table(

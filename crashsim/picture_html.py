@@ -178,7 +178,7 @@ class _Drawing:
             yield f'<text class="number" x="28" y="{y + 4}">{row.move}</text>'
         if row.sequence > 0 and row.lane >= 0:
             yield from self._chip(y, row.sequence)
-        kind = "bad" if row.kind in (CRASH, JUDGED, FAILS) else "quiet" if row.kind == LOOKS else ""
+        kind = {CRASH: "bad strong", JUDGED: "bad strong", FAILS: "bad", LOOKS: "quiet"}.get(row.kind, "")
         text = row.text
         if row.kind == JUDGED:
             text = f"{self.scene.promise} is broken"
@@ -225,7 +225,7 @@ class _Drawing:
         middle = (far + x) / 2
         label, anchor = (middle, "middle") if far - x > 100 else (x - 16, "end")
         yield f'<path class="missing" marker-end="url(#arrow)" d="M{far - 6} {high} Q{middle} {high - 6} {x + 14} {y - 3}"/>'
-        yield f'<text class="small bad halo" x="{label}" y="{high - 9}" text-anchor="{anchor}">missing</text>'
+        yield f'<text class="small bad strong halo" x="{label}" y="{high - 9}" text-anchor="{anchor}">missing</text>'
 
 
 def _cross(x: float, y: float, size: float) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 ROW = 23
 HEAD = 74
-CHIP_LEFT, TEXT_LEFT, TEXT_WIDTH = 38, 92, 412
+CHIP_LEFT, TEXT_LEFT, TEXT_WIDTH = 38, 92, 448
 LANE = 46
 TRACK = 15
 GROUP_GAP = 17
@@ -47,7 +47,7 @@ svg .number { font-size: 11px; fill: var(--faint); text-anchor: end; font-varian
 svg .head { font-size: 12px; fill: var(--soft); text-anchor: middle; font-weight: 600; }
 svg .quiet { fill: var(--soft); }
 svg .chip { font-size: 11px; font-weight: 600; text-anchor: middle; }
-svg .bad { fill: var(--bad); font-weight: 600; }
+svg .bad { fill: var(--bad); } svg .strong { font-weight: 600; }
 svg .lane { stroke: var(--line); stroke-width: 1.5; }
 svg .track { stroke: var(--line); stroke-width: 1; }
 svg .band { fill: var(--band); }

@@ -2,7 +2,7 @@
 
           A B R  slot 0 slot 1 m
                  rrab   rrab   m
-     8    ◉ │ │  ┃┃┃┃   ··●●   ┃  save 2 persists slot 1: its payload is durable
+     8    ◉ │ │  ┃┃┃┃   ··●●   ┃  save 2 persists its payload in slot 1
      9    ■ │ │  ┃┃┃┃   ┊┊┃┃   ┃  save 2 writes its record to slot 1
     10    ◆ │ │  ┃┃┃┃   ┊┊┃┃   ┃  save 2 is acknowledged
                                   ╌╌ missing: persist record of save 2 must return before save 2 is acknowledged

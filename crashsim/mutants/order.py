@@ -137,18 +137,6 @@ ORDER = (
         ),
     ),
     Mutant(
-        "drop-every-persist",
-        "nothing is ever persisted: the control that shows the explorer is looking",
-        NEWEST_SURVIVES,
-        NEWEST_SURVIVES,
-        save=(
-            ("            yield PERSIST_PAYLOAD\n", "            yield STEP\n"),
-            ("        yield PERSIST_RECORD\n", "        yield STEP\n"),
-            ("                yield PERSIST_MARK\n", "                yield STEP\n"),
-            ("            yield PERSIST_EMPTY_RECORD\n", "            yield STEP\n"),
-        ),
-    ),
-    Mutant(
         "drop-mark-persist",
         "the mark that something was acknowledged is not persisted",
         LOUD,

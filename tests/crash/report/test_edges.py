@@ -6,6 +6,7 @@ import pytest
 
 from lastgood.crashsim.core_edge import mended, missing_edge
 from lastgood.crashsim.core_minimal import lost_operations
+from lastgood.crashsim.core_surgery import SABOTEUR
 from lastgood.crashsim.mutant_table import Cell
 from tests.crash.mutants.goldens import kept
 from tests.crash.report.test_minimal import id_of, system_of
@@ -15,7 +16,6 @@ LOST_BEFORE_THE_LAST_MOVE = [
     for cell in kept()
     if cell.medium == "page-cache" and cell.lost_writes and "hands out" not in cell.edge and cell.way != "trusted"
 ]
-SABOTEUR = "drop-every-persist"
 
 
 @pytest.mark.parametrize("cell", LOST_BEFORE_THE_LAST_MOVE, ids=id_of)

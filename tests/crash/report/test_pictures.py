@@ -15,7 +15,7 @@ from lastgood.crashsim.picture_html import page
 from lastgood.crashsim.picture_text import drawn, plain
 from lastgood.crashsim.replay import decode
 from lastgood.crashsim.scene import CRASH, LOST, Scene
-from tests.crash.mutants.goldens import kept
+from tests.crash.mutants.goldens import kept, published
 from tests.crash.report.test_minimal import id_of
 
 PUBLISHED = [
@@ -23,7 +23,7 @@ PUBLISHED = [
     for cell in kept()
     if cell.mutant in MUTANTS and MUTANTS[cell.mutant].published and cell.outcome == KILLED and cell.way == "trusted"
 ]
-ORDINARY = [cell for cell in PUBLISHED if cell.medium == "page-cache"]
+ORDINARY = published(kept())
 SVG = "{http://www.w3.org/2000/svg}"
 
 

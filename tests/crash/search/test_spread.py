@@ -48,7 +48,7 @@ def test_two_processes_clear_what_one_clears(medium: str, processes: Executor) -
     assert one.exhaustive
 
 
-@pytest.mark.parametrize("name", ["drop-record-persist", "swap-over-newer", "drop-every-persist"])
+@pytest.mark.parametrize("name", ["drop-record-persist", "swap-over-newer", "acknowledge-before-record"])
 def test_two_processes_find_what_one_finds(name: str, processes: Executor) -> None:
     """The same counterexample, move by move, after as many states: whether a move broke it or a crash would."""
     problem = Problem(name, MUTANTS[name].bounds, ("ignored",), tuple(PROMISES), target_named)
