@@ -7,11 +7,13 @@ moves of one string and judges where they lead.
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .bounds import Bounds
 from .core_minimal import lost_operations, minimised
+from .core_parts import Problem, Spread
 from .core_recovery import IGNORED, TRUSTED
 from .core_scene import scene
 from .core_story import verdict
@@ -24,6 +26,7 @@ from .promises import PROMISES
 from .replay import BadReplay, Replay, encode
 from .scene import Scene
 from .search import Counterexample, Result, breadth_first
+from .spread import spread_breadth_first
 from .walks import random_walks
 
 DIGESTS = {"trusted": (TRUSTED,), "ignored": (IGNORED,), "both": (TRUSTED, IGNORED)}
@@ -100,18 +103,32 @@ def explore(
     *,
     walks: int = 0,
     seed: int = 0,
+    depth: int = 0,
+    executor: Executor | None = None,
+    parts: int = 16,
     second_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Search within the bounds, or take random walks, and report."""
-    system = CoreSystem(target_named(program, bounds.medium), bounds, digests, promises, restart_once=not walks)
-    if walks:
-        result = random_walks(system, walks, seed, progress=progress)
+    """Search within the bounds, or take random walks, and report.
+
+    Walks go by priorities when `depth` is not 0 (`walks`). An `executor` of `concurrent.futures`, or one that a cluster
+    offers, is handed each level of the search in so many parts; verdict and counts are those of one process.
+    """
+    if executor is not None and not walks:
+        spread = Spread(executor, Problem(program, bounds, digests, promises, target_named), parts)
+        system = spread.system
+        result = spread_breadth_first(system, spread.ask, second_limit=second_limit, progress=progress)
+        images = sum(spread.images.values())
     else:
-        result = breadth_first(system, second_limit=second_limit, progress=progress)
+        system = CoreSystem(target_named(program, bounds.medium), bounds, digests, promises, restart_once=not walks)
+        if walks:
+            result = random_walks(system, walks, seed, depth=depth, progress=progress)
+        else:
+            result = breadth_first(system, second_limit=second_limit, progress=progress)
+        images = system.images()
     if result.counterexample is not None:
         result.counterexample = minimised(system, result.counterexample)
-    return _report(program, system, result)
+    return _report(program, system, result, images)
 
 
 def replay(wanted: Replay) -> Report:
@@ -136,12 +153,11 @@ def replay(wanted: Replay) -> Report:
     result = Result(states=len(found.moves) + 1)
     if violation is not None:
         result.counterexample = Counterexample(found.start, found.moves, violation)
-    return _report(wanted.program, system, result)
+    return _report(wanted.program, system, result, system.images())
 
 
-def _report(program: str, system: CoreSystem, result: Result) -> Report:
+def _report(program: str, system: CoreSystem, result: Result, images: int) -> Report:
     found = result.counterexample
-    images = system.store.images_seen()
     promises = tuple(each for each in PROMISES if each in system.promises)
     report = Report(program, system.bounds, system.digests, promises, result, images)
     if found is None:

@@ -9,7 +9,7 @@ from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 import pytest
 
 from lastgood.crashsim.bounds import Bounds
-from lastgood.crashsim.core_explore import target_named
+from lastgood.crashsim.core_explore import explore, target_named
 from lastgood.crashsim.core_parts import Problem, Spread
 from lastgood.crashsim.mutants import MUTANTS
 from lastgood.crashsim.promises import PROMISES
@@ -63,3 +63,14 @@ def test_steps_that_fail_and_processes_that_start_again_are_spread_too() -> None
     with ThreadPoolExecutor(1) as threads:
         one, two = alone(problem)[0], spread(problem, threads, 3)[0]
     assert (one.states, one.exhaustive) == (two.states, two.exhaustive)
+
+
+def test_an_executor_can_be_passed_to_explore() -> None:
+    """The report says the same."""
+    with ThreadPoolExecutor(1) as threads:
+        for program in ("real", "drop-record-persist"):
+            arguments = (program, Bounds(saves=2), DIGESTS, tuple(PROMISES))
+            one, two = explore(*arguments), explore(*arguments, executor=threads, parts=3)
+            assert (told(one.result), one.sentence, one.replay) == (told(two.result), two.sentence, two.replay)
+            if one.result.exhaustive:
+                assert one.images == two.images
