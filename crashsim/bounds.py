@@ -62,3 +62,88 @@ LIMITS = {
     "restarts": (0, 9),
 }
 """The smallest and largest value that each number may have."""
+
+
+# --- how large a search will be --------------------------------------------------------------------------------------
+
+MEASURED = {
+    1: {1: 35, 2: 65, 4: 125, 8: 245},
+    2: {2: 1_165, 3: 6_573, 4: 28_841, 5: 101_000, 6: 298_000, 8: 2_010_000},
+    3: {3: 66_782, 4: 979_668},
+}
+"""States on the page cache with two writers, by savers that really overlap and by saves: what was counted."""
+
+_PER_SAVER = 34  # a further saver, where nothing was counted
+_PER_SAVE = 9  # a further save of three savers or more; of two it is what the last two counts say
+_PER_FAULT = 4.8
+_PER_RESTART = 2.9
+_BY_WRITERS = {1: 0.8, 2: 1.0, 3: 3.0, 4: 14.0}
+_BY_MEDIUM = {"strict": 2.7, "block": 3.1, "pmem": 3.2, "pmem-eadr": 3.2}
+STATES_A_SECOND = 20_000
+BYTES_A_STATE = 1_200
+AT_MOST = 10_000_000
+"""States that a search may be expected to have before somebody is asked whether that is meant."""
+
+
+class Estimate(NamedTuple):
+    """How large a search will be, to an order of magnitude, and what to do instead when that is too large."""
+
+    states: int
+    seconds: float
+    memory_bytes: int
+    instead: str
+
+    @property
+    def is_too_large(self) -> bool:
+        """Whether it should not be begun without asking."""
+        return self.states > AT_MOST
+
+    @property
+    def sentence(self) -> str:
+        """One line for people."""
+        size = f"about {_rounded(self.states)} states, {_duration(self.seconds)} and {_rounded(self.memory_bytes / 1e9)} GB"
+        return f"these bounds are too large to finish: {size}; {self.instead}" if self.is_too_large else size
+
+
+def estimate(bounds: Bounds) -> Estimate:
+    """What a search within these bounds will take, told before it begins."""
+    states = _states(bounds)
+    smaller = bounds
+    while _states(smaller) > AT_MOST and smaller.saves > 1:
+        smaller = smaller._replace(saves=smaller.saves - 1)
+    walks = "take --random 10000 walks"
+    fits = _states(smaller) <= AT_MOST and smaller.saves >= smaller.savers
+    instead = f"{walks}, or --saves {smaller.saves}, which is exhaustive" if fits else f"{walks}, or fewer --savers"
+    return Estimate(round(states), states / STATES_A_SECOND, round(states * BYTES_A_STATE), instead)
+
+
+def _states(bounds: Bounds) -> float:
+    overlapping = min(bounds.savers, bounds.saves)
+    known = MEASURED[min(overlapping, max(MEASURED))]
+    counted = [saves for saves in known if saves <= bounds.saves]
+    nearest = max(counted) if counted else min(known)
+    states = float(known[nearest])
+    if overlapping == 1:
+        states *= bounds.saves / nearest
+    else:
+        states *= (_PER_SAVE if overlapping > 2 else 2.6) ** (bounds.saves - nearest)
+        states *= _PER_SAVER ** max(0, overlapping - max(MEASURED))
+    states *= _BY_WRITERS.get(bounds.writers, 14.0 * 5.0 ** (bounds.writers - 4)) if overlapping > 1 else bounds.writers
+    return states * _BY_MEDIUM.get(bounds.medium, 1.0) * _PER_FAULT**bounds.faults * _PER_RESTART**bounds.restarts
+
+
+def _rounded(number: float) -> str:
+    """Two digits that mean something, or the power of ten."""
+    if number < 1:
+        return f"{number:.1g}"
+    digits = len(str(round(number)))
+    if digits > 12:
+        return f"10^{digits - 1}"
+    return f"{round(number, 2 - digits):,.0f}" if digits > 2 else f"{number:.0f}"
+
+
+def _duration(seconds: float) -> str:
+    for limit, unit, name in ((120, 1, "second"), (7200, 60, "minute"), (172_800, 3600, "hour")):
+        if seconds < limit:
+            return _counted(max(1, round(seconds / unit)), name)
+    return f"{_rounded(seconds / 86_400)} days"
