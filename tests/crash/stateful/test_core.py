@@ -1,0 +1,39 @@
+"""The real store under the state machine: all promises hold; and each bug that is planted in it is found."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from lastgood.crashsim.core_stateful import CoreAdapter
+from tests.crash.stateful.planted import PLANTED, Planted
+from tests.crash.stateful.running import broken_promise, run
+
+NIGHTLY = os.environ.get("LASTGOOD_PROFILE") == "nightly"
+
+STORES: dict[str, tuple[float, dict[str, Any]]] = {
+    "two in flight, one kept": (1.0, {}),
+    "two in flight, two kept": (0.5, {"keep": 2}),
+    "one in flight": (0.25, {"in_flight": 1}),
+    "three in flight, three kept": (0.25, {"in_flight": 3, "keep": 3}),
+    "digests ignored": (0.5, {"ignores_digests": True}),
+    "one persist": (0.25, {"persists": 1, "keep": 2}),
+    "skipping": (0.25, {"overload": "skip"}),
+    "replacing": (0.25, {"overload": "replace", "keep": 2}),
+}
+
+
+@pytest.mark.parametrize("name", STORES)
+def test_every_promise_holds(name: str) -> None:
+    """`newest-survives`, `never-wrong`, `monotone`, `no-reuse`, `no-leak`, `loud`, `no-harm`, `bounded`."""
+    share, options = STORES[name]
+    run(lambda: CoreAdapter(**options), share)
+
+
+@pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
+def test_each_planted_bug_is_found(bug: Planted) -> None:
+    """Within the profile `ci`, by a promise that it breaks."""
+    says = broken_promise(lambda: CoreAdapter(**bug.options))
+    assert says.split(":")[0] in bug.breaks, f"{bug.says}\n{says}"
