@@ -18,7 +18,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from .checkpointer import Checkpointer
     from .copier import MovedWhileCopied
-    from .errors import NotAState, NotExportable, NotPlainData, NotRegistered, StateMismatch
+    from .errors import NotAState, NotExportable, NotKept, NotPlainData, NotRegistered, StateMismatch
     from .exports import export, import_into
     from .loader import ResumableLoader
     from .peeking import peek
@@ -33,6 +33,7 @@ _HOME = {
     "MovedWhileCopied": "copier",
     "NotAState": "errors",
     "NotExportable": "errors",
+    "NotKept": "errors",
     "NotPlainData": "errors",
     "NotRegistered": "errors",
     "Preempted": "preemption",
@@ -53,6 +54,7 @@ __all__ = [
     "MovedWhileCopied",
     "NotAState",
     "NotExportable",
+    "NotKept",
     "NotPlainData",
     "NotRegistered",
     "Preempted",

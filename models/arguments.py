@@ -27,7 +27,6 @@ class Settings(NamedTuple):
 
 
 def settings(
-    *,
     every: Any,
     overhead: float | None,
     cadence: Any,

@@ -88,15 +88,7 @@ class Checkpointer(Keeping):
         self.state = state
         self.restored: dict[str, Any] = {}
         self.left_out: list[str] = []
-        asked = settings(
-            every=every,
-            overhead=overhead,
-            cadence=cadence,
-            mean_seconds_between_failures=mean_seconds_between_failures,
-            capture=capture,
-            in_flight=in_flight,
-            store_options=store_options,
-        )
+        asked = settings(every, overhead, cadence, mean_seconds_between_failures, capture, in_flight, store_options)
         self.cadence = asked.cadence
         self.capture = as_capture(asked.capture)
         self._entries = entries_of(state)
@@ -173,9 +165,10 @@ class Checkpointer(Keeping):
                 return self._save(step)
             if self._tracker.has_news():
                 self._tracker.tell_of_failures(None)
-            return None
+            self.tell_of_copies(None)
         finally:
             self.cadence.resumed(step)
+        return None
 
     def poll(self) -> None:
         """Do at once what `step` would do at SIGTERM. For code that runs long without a step, between two updates.
@@ -221,6 +214,7 @@ class Checkpointer(Keeping):
         began = time.perf_counter()
         waited_before = self.capture.waited_seconds
         self._check_open()
+        self.make_way()
         snapshot = self._encode()
         self._tracker.encode_seconds += time.perf_counter() - began
         store = self._store_for(snapshot.total_bytes)
@@ -238,6 +232,7 @@ class Checkpointer(Keeping):
             self._tracker.tell_of_failures(ticket)
         finally:
             self._tracker.sample_staleness()
+        self.tell_of_copies(ticket)
         return ticket
 
     def _complete_updates(self) -> None:
@@ -286,7 +281,7 @@ class Checkpointer(Keeping):
         except SaveFailed:
             self._tracker.tell_of_failures(None)  # K3: the store tells again of what a step has told already
         self._tracker.look()
-        self.keep_due(None)
+        self.keep_the_last()
 
     def __enter__(self) -> Checkpointer:
         return self

@@ -5,12 +5,13 @@ StoreError (core)
 ├── NotAState          the checkpoint's bytes are not a state that this package wrote
 │   └── NotRegistered  … are one, with a value of a type that this program has not registered
 ├── StateMismatch      the store's state does not fit the objects here; raised before anything is changed
+├── NotKept            a checkpoint that was to stay could not be copied out of its slot
 └── NotExportable      the form that was asked for has no place for a value
 """
 
 from __future__ import annotations
 
-from lastgood.core import StoreError
+from lastgood.core import StoreError, Ticket
 
 
 class NotPlainData(StoreError, TypeError):
@@ -34,3 +35,12 @@ class StateMismatch(StoreError):
 
 class NotExportable(StoreError):
     """A file of the form that was asked for cannot hold this state, or exists already."""
+
+
+class NotKept(StoreError):
+    """A checkpoint that a retention rule wants could not be copied out of its slot. Training may go on.
+
+    `ticket` is that of the save which the same call has started, if any.
+    """
+
+    ticket: Ticket | None = None

@@ -10,22 +10,29 @@ N1 copy-first     a copy is durable before anything that it replaces is removed 
 N2 own-only       nothing is removed but copies made by the ladder; slots and pins never (promise `no-harm`)
 N3 one-at-least   so at every instant, whoever is killed, the store's newest checkpoint is whole, and every pin is
 N4 one-thread     the copy is made by the training's thread: it starts no save meanwhile, so the slot is not used again
+N5 not-overtaken  a save of a step that `every` keeps is waited for before as many others are begun as would displace it
+N6 told           what was to stay and could not be copied is told of by `NotKept`, once, at the next step or at close
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import re
+import sys
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from lastgood.core import Damaged, NoStore, Record, Store, StoreError
+from lastgood.core import NoStore, Record, SaveFailed, Store, StoreError, Ticket
 
 from .cadence import seconds_of
+from .errors import NotKept
 from .exports import copy_out
 from .state_file import SUFFIX, open_state_file
+
+logger = logging.getLogger("lastgood")
 
 PINNED, KEPT = "pinned", "kept"
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+=@-]{0,99}")
@@ -58,15 +65,19 @@ class Retention:
 
     def wants(self, step: int, saved_at: float, kept: Iterable[tuple[int, float]]) -> bool:
         """Whether a checkpoint is to be copied, given the steps and times of the copies there are."""
-        if self.every is not None and step % self.every == 0:
+        if self.wants_step(step):
             return True
         times = [time for _, time in kept]
         return any(saved_at // gap not in {time // gap for time in times} for gap, _ in self.ladder)
 
+    def wants_step(self, step: int) -> bool:
+        """Whether this very step is to stay, for good."""
+        return self.every is not None and step % self.every == 0
+
     def superfluous(self, kept: Iterable[tuple[int, float]]) -> list[int]:
         """The steps of those copies that no rule wants any longer."""
         copies = sorted(kept, key=lambda copy: copy[1])
-        wanted = {step for step, _ in copies if self.every is not None and step % self.every == 0}
+        wanted = {step for step, _ in copies if self.wants_step(step)}
         for gap, count in self.ladder:
             first: dict[float, int] = {}
             for step, time in copies:
@@ -85,6 +96,7 @@ class Keeper:
         self._directory = os.fspath(directory)
         self._retention = retention
         self._seen = 0
+        self._times: dict[str, float] = {}  # of the copies that were looked into
 
     def pin(self, store: Store, step: int, name: str) -> str:
         """Copy the checkpoint of `step` under a name and return the file's path; a name is pinned anew by replacing it.
@@ -128,33 +140,44 @@ class Keeper:
         return dict(sorted(found.items()))
 
     def look(self, store: Store) -> None:
-        """Copy what has become durable since the last look and is to stay, then remove what no rule wants any more."""
+        """Copy what has become durable since the last look and is to stay, then remove what no rule wants any more.
+
+        Raises NotKept, after all else was done, when something could not be copied.
+        """
         if self._retention is None:
             return
+        problems = []
         fresh = [record for record in store.records() if record.sequence > self._seen]
         for record in reversed(fresh):
-            self._copy_if_wanted(store, record)
             self._seen = record.sequence
+            try:
+                self._copy_if_wanted(self._retention, store, record)
+            except (StoreError, OSError) as problem:
+                problems.append(f"step {record.step} was to stay and could not be copied: {problem}")
         if fresh:
-            copies = self._copies()
-            for step in self._retention.superfluous(copies):
-                os.unlink(self.kept()[step])
+            kept = self.kept()
+            for step in self._retention.superfluous(self._copies(kept)):
+                os.unlink(kept[step])
+        if problems:
+            raise NotKept("; ".join(problems))
 
-    def _copy_if_wanted(self, store: Store, record: Record) -> None:
-        assert self._retention is not None
-        if record.step in self.kept() or not self._retention.wants(record.step, record.saved_at, self._copies()):
-            return
-        path = os.path.join(self._directory, KEPT, f"step-{record.step:012d}{SUFFIX}")
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        with suppress(Damaged):  # its slot was used again: somebody else saves into the store as well
+    def _copy_if_wanted(self, rule: Retention, store: Store, record: Record) -> None:
+        kept = self.kept()
+        if record.step not in kept and rule.wants(record.step, record.saved_at, self._copies(kept)):
+            path = os.path.join(self._directory, KEPT, f"step-{record.step:012d}{SUFFIX}")
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             copy_out(store, record, path)
 
-    def _copies(self) -> list[tuple[int, float]]:
-        found = []
-        for step, path in self.kept().items():
-            with suppress(StoreError, OSError):
-                found.append((step, open_state_file(path).saved_at))
-        return found
+    def _copies(self, kept: dict[int, str]) -> list[tuple[int, float]]:
+        """Step and time of each copy; one that cannot be looked into is no copy, and stays."""
+        for path in kept.values():
+            if path not in self._times:
+                try:
+                    self._times[path] = open_state_file(path).saved_at
+                except (StoreError, OSError) as problem:
+                    logger.warning("%s does not count as kept: %s", path, problem)
+                    self._times[path] = -1.0
+        return [(step, self._times[path]) for step, path in kept.items() if self._times[path] >= 0]
 
     def _names_in(self, folder: str) -> list[str]:
         try:
@@ -172,6 +195,7 @@ class Keeping:
     _tracker: Any
     _retention: Retention | None
     _own_keeper: Keeper | None = None
+    _not_kept: NotKept | None = None
 
     @property
     def keeper(self) -> Keeper:
@@ -199,8 +223,37 @@ class Keeping:
         """Copy what the retention rules want of the checkpoints that have become durable."""
         if self._retention is None:
             return
-        if store is not None:
-            self.keeper.look(store)
+        try:
+            if store is not None:
+                self.keeper.look(store)
+            else:
+                with Store.open(self.directory, read_only=True) as reopened:
+                    self.keeper.look(reopened)
+        except NotKept as problem:
+            self._not_kept = problem
+
+    def make_way(self) -> None:
+        """Before a save begins: wait for those that are to stay and that it could displace before they are copied (N5)."""
+        if self._retention is None or self._store is None:
             return
-        with Store.open(self.directory, read_only=True) as reopened:
-            self.keeper.look(reopened)
+        others = self._store.keep - 1
+        for ticket in self._tracker.in_flight[: max(0, len(self._tracker.in_flight) - others)]:
+            if self._retention.wants_step(ticket.step):
+                with suppress(SaveFailed):  # told by whoever hears of it
+                    ticket.wait()
+                self.keep_due(self._store)
+
+    def tell_of_copies(self, ticket: Ticket | None) -> None:
+        """Raise what could not be kept, once; `ticket` is the save just started (N6)."""
+        problem, self._not_kept = self._not_kept, None
+        if problem is not None:
+            problem.ticket = ticket
+            raise problem
+
+    def keep_the_last(self) -> None:
+        """At the end: copy and tell, or only log while another exception is being handled, which stays in front."""
+        self.keep_due(None)
+        if sys.exception() is None:
+            self.tell_of_copies(None)
+        elif self._not_kept is not None:
+            logger.error("%s", self._not_kept)

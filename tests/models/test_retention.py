@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import lastgood.models as lm
-from lastgood.core import NoStore, Store, StoreError
+from lastgood.core import Damaged, NoStore, Store, StoreError
 from lastgood.models.retention import Keeper, Retention
 
 
@@ -137,6 +137,70 @@ def test_a_checkpointer_pins_and_keeps(tmp_path: Path) -> None:
     assert step_in(best) == 7
     assert list(ckpt.keeper.kept()) == [5, 10]
     assert [step_in(path) for path in ckpt.keeper.kept().values()] == [5, 10]
+
+
+@pytest.mark.parametrize("keep", [1, 2, 3])
+def test_a_step_that_is_to_stay_is_not_overtaken(tmp_path: Path, keep: int) -> None:
+    """Four saves in flight went past the one to be kept: its slot had been used again when somebody looked."""
+    state = {"w": torch.zeros(200_000), "step": 0}
+    rule = Retention(every=4)
+    with lm.Checkpointer(tmp_path / "store", state, every=1, retention=rule, in_flight=4, keep=keep, rng=False) as ckpt:
+        for step in range(1, 30):
+            state["w"].fill_(float(step))
+            state["step"] = step
+            ckpt.step(step)
+    assert list(ckpt.keeper.kept()) == [4, 8, 12, 16, 20, 24, 28]
+    assert [step_in(path) for path in ckpt.keeper.kept().values()] == [4, 8, 12, 16, 20, 24, 28]
+
+
+@pytest.mark.parametrize("how", ["damaged", "no room"])
+def test_what_could_not_be_kept_is_told_once_and_saving_goes_on(
+    tmp_path: Path, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lastgood.models import retention
+
+    state = {"w": torch.zeros(1000), "step": 0}
+    plain = retention.copy_out
+
+    def fails(store: Store, record: Any, path: str, **options: Any) -> None:
+        if record.step == 5:
+            raise Damaged("step 5 is damaged") if how == "damaged" else OSError(28, "No space left on device", path)
+        plain(store, record, path, **options)
+
+    monkeypatch.setattr(retention, "copy_out", fails)
+    told = []
+    with lm.Checkpointer(
+        tmp_path / "store", state, every=1, retention=Retention(every=5), in_flight=1, keep=1, rng=False
+    ) as ckpt:
+        for step in range(1, 13):
+            try:
+                ckpt.step(step)
+            except lm.NotKept as problem:
+                told.append((step, problem))
+    assert [step for step, _ in told] == [6]
+    assert "step 5 was to stay and could not be copied" in str(told[0][1])
+    assert told[0][1].ticket is not None
+    assert told[0][1].ticket.step == 6
+    assert list(ckpt.keeper.kept()) == [10]
+    assert ckpt.statistics().published == 12
+
+
+def test_a_copy_that_is_damaged_does_not_count_and_is_not_removed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    keeper = Keeper(tmp_path / "store", Retention(ladder=[(1e-9, 1)]))
+    save(tmp_path / "store", 1)
+    with Store.open(tmp_path / "store", read_only=True) as store:
+        keeper.look(store)
+    damaged = Path(keeper.kept()[1])
+    damaged.write_bytes(damaged.read_bytes()[:100])
+    again = Keeper(tmp_path / "store", Retention(ladder=[(1e-9, 1)]))
+    for step in (2, 3):
+        save(tmp_path / "store", step)
+        with Store.open(tmp_path / "store", read_only=True) as store:
+            again.look(store)
+    assert list(again.kept()) == [1, 3]
+    assert caplog.text.count("does not count as kept") == 1
 
 
 def test_pins_need_files() -> None:
