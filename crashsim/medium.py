@@ -215,16 +215,26 @@ def settled_places(state: State, owner: Callable[[Operation], tuple[int, int]] =
     """
     writes: dict[int, list[Operation]] = {}
     for operation in state.outstanding:
+        thread, note = owner(operation)
+        if thread != operation.thread or note != operation.note:
+            operation = operation._replace(thread=thread, note=note)
         writes.setdefault(operation.place, []).append(operation)
     kept: list[Operation] = []
     for place in sorted(writes):
         known = {state.base[place]}
-        for (thread, note), run in groupby(writes[place], owner):
+        if len(writes[place]) == 1:
+            kept += [each for each in writes[place] if each.content not in known]
+            continue
+        for _, run in groupby(writes[place], _by):
             contents = list(run)
-            last = contents[-1]._replace(thread=thread, note=note)
+            last = contents[-1]
             before = {each.content for each in contents} - known - {last.content}
             if before or last.content not in known:
                 kept += [last._replace(content=content) for content in sorted(before)]
                 kept.append(last)
                 known = set()
     return State(state.base, tuple(kept))
+
+
+def _by(operation: Operation) -> tuple[int, int]:
+    return operation.thread, operation.note
