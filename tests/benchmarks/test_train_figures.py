@@ -14,6 +14,7 @@ from lastgood.benchmarks.train.loop import Cell
 from lastgood.benchmarks.train.options import BadPlan, add_train_arguments, plan_of
 from lastgood.benchmarks.train.report import as_table
 from lastgood.benchmarks.train.sweep import Plan, Samples
+from lastgood.benchmarks.train.targets import rows
 
 
 def run_of(iteration: float, baseline: float = 0.1, **others: Any) -> dict[str, Any]:
@@ -99,6 +100,25 @@ def test_the_quick_one_has_durable_contenders_only_and_a_limit() -> None:
     assert (plan.states_mb, plan.intervals, plan.step_kinds) == ((256,), (2, 10), ("emulated",))
     assert all(field.FIELD[name].is_durable for name in plan.contenders[1:])
     assert plan.limit_seconds < 180 < math.inf
+
+
+def test_what_is_wanted_is_what_the_rows_need() -> None:
+    """Every row of the page finds its cells; nobody is measured where no row asks for it."""
+    plan = plan_for("--wanted")
+    cells = [
+        {
+            "contender": name, "state_mb": block.state_mb, "interval": block.interval, "step_kind": block.step_kind,
+            "durable": field.FIELD[name].is_durable, "slowdown": 1.5, "floor": 1.0, "staleness": 1.0, "peak_mb": 1.0,
+            "cpu_seconds_per_gb": 1.0, "oldest_seconds": 1.0, "dropped": 0, "saves": 3,
+        }
+        for block in plan.blocks()
+        for name in block.contenders
+    ]  # fmt: skip
+    found = rows({"cells": cells, "raw_gb_per_s": 1.0, "step_ms": 100.0})
+    assert [row.what for row in found if row.is_reached is None] == []
+    assert plan.cell_count == len(cells)
+    assert all(block.contenders[0] == "none" for block in plan.blocks())
+    assert plan.disk_bytes > 6 * 2**30
 
 
 def test_contenders_are_chosen_by_name_or_by_how_it_begins() -> None:

@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .sweep import Plan
+    from .sweep import Block, Plan
 
 STATES, INTERVALS, KINDS = "64,256,1024", "1,2,5,10,25,50", "emulated,torch"
 REPETITIONS, LEAST_SECONDS = 3, 4.0
@@ -29,6 +29,7 @@ def add_train_arguments(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--repetitions", type=int, help=f"rounds (default {REPETITIONS})")
     group.add_argument("--seconds", type=float, help=f"measure each cell at least so long (default {LEAST_SECONDS:g})")
     group.add_argument("--contenders", metavar="NAME,…", help="only these, or all whose names begin so")
+    group.add_argument("--wanted", action="store_true", help="measure what the figures on the page need, nothing more")
     group.add_argument("--figure", metavar="FILE", help="also draw it (.png, .svg or .pdf; needs matplotlib)")
     group.add_argument("--page", metavar="FILE", help="also put the figures between the marks of this Markdown page")
 
@@ -62,6 +63,22 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         repetitions=arguments.repetitions or REPETITIONS,
         least_seconds=arguments.seconds or (QUICK_LEAST_SECONDS if quick else LEAST_SECONDS),
         limit_seconds=QUICK_LIMIT_SECONDS if quick else math.inf,
+        only=wanted_blocks() if arguments.wanted else (),
+    )
+
+
+def wanted_blocks() -> tuple[Block, ...]:
+    """What `targets.py` has rows for: durable contenders at 256 MB, lastgood where 1 GB saturates the device."""
+    from .field import BASELINE, FIELD, is_ours
+    from .sweep import Block
+
+    durable = [entry for entry in FIELD.values() if entry.is_here and entry.is_durable]
+    small = (BASELINE, *(entry.name for entry in durable if not entry.refuses))
+    large = (BASELINE, *(entry.name for entry in durable if is_ours(entry.name) and "lazy" in entry.name))
+    return (
+        *(Block(256, interval, "emulated", small) for interval in (1, 2, 5, 10, 25)),
+        Block(256, 10, "torch", small),
+        *(Block(1024, interval, "emulated", large) for interval in (1, 2)),
     )
 
 

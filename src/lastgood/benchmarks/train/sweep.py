@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
@@ -36,6 +36,16 @@ RAW_BYTES, MOST_RAW_SAVES = 512 * raw.MEGABYTE, 8
 """Written in one sample of the raw bandwidth: so much, but one payload at least and eight at most."""
 
 
+class Block(NamedTuple):
+    """Cells that are compared with each other."""
+
+    state_mb: int
+    interval: int
+    step_kind: str
+    contenders: tuple[str, ...]
+    """The baseline among them."""
+
+
 @dataclass(frozen=True)
 class Plan:
     """What to measure."""
@@ -49,24 +59,29 @@ class Plan:
     least_seconds: float = 3.0
     limit_seconds: float = float("inf")
     """No round begins that would not be over by then."""
+    only: tuple[Block, ...] = ()
+    """These blocks instead of every combination."""
 
-    def blocks(self) -> Iterator[tuple[int, int, str]]:
-        """Every combination that is compared within itself."""
+    def blocks(self) -> Iterator[Block]:
+        """What is compared within itself."""
+        if self.only:
+            yield from self.only
+            return
         for state_mb in self.states_mb:
             for step_kind in self.step_kinds:
                 for interval in self.intervals:
-                    yield state_mb, interval, step_kind
+                    yield Block(state_mb, interval, step_kind, self.contenders)
 
     @property
     def cell_count(self) -> int:
         """Cells of one round."""
-        return len(self.contenders) * len(list(self.blocks()))
+        return sum(len(block.contenders) for block in self.blocks())
 
     @property
     def disk_bytes(self) -> int:
         """What the sweep needs at most: a store of ours, or what a peer keeps and writes, and the raw files."""
         slots = max(IN_FLIGHT) + KEPT + 1
-        return int(1.2 * slots * max(self.states_mb) * raw.MEGABYTE) + 3 * RAW_BYTES_LIMIT
+        return int(1.2 * slots * max(block.state_mb for block in self.blocks()) * raw.MEGABYTE) + 3 * RAW_BYTES_LIMIT
 
 
 @dataclass
@@ -92,7 +107,7 @@ def sweep(plan: Plan, parent: str | None, progress: Callable[[Cell | None, Sampl
                 f"{directory}: the benchmark needs {plan.disk_bytes:,} bytes of disk; give another --directory"
             )
         prepare(directory)
-        bandwidth = Bandwidth(directory, max(plan.states_mb))
+        bandwidth = Bandwidth(directory, max(block.state_mb for block in plan.blocks()))
         began = time.monotonic()
         for number in range(plan.repetitions):
             spent = time.monotonic() - began
@@ -118,9 +133,9 @@ def one_round(
     progress: Callable[[Cell | None, Samples], None],
 ) -> None:
     """Every block once."""
-    for state_mb, interval, step_kind in plan.blocks():
+    for state_mb, interval, step_kind, contenders in plan.blocks():
         samples.raw_rates.append(bandwidth.sample())
-        order = [name for name in plan.contenders if name != BASELINE]
+        order = [name for name in contenders if name != BASELINE]
         random.Random(f"{number} {state_mb} {interval} {step_kind}").shuffle(order)
         baseline: dict[str, Any] = {}
         for name in [BASELINE, *order]:

@@ -98,7 +98,7 @@ def tune(arguments: argparse.Namespace) -> dict[str, Any]:
     )
     directory = tempfile.mkdtemp(prefix="lastgood-tune-", dir=arguments.directory)
     try:
-        needed = Plan((), (arguments.state_mb,), (), ()).disk_bytes
+        needed = Plan((), (arguments.state_mb,), (1,), (arguments.step_kind,)).disk_bytes
         if shutil.disk_usage(directory).free < needed:
             raise WrongGeometry(f"{directory}: tuning needs {needed:,} bytes of disk; give another --directory")
         prepare(directory)
