@@ -38,18 +38,18 @@ from .choosing import as_capture
 from .compare import class_name
 from .encode import Encoded, encode
 from .entries import Plain, entries_of
-from .preemption import Preempted, Preemption
+from .preemption import Leaving, Preemption, one_at_a_time
 from .progress import Progress, Tracker
 from .restoring import restore_newest
 from .retention import Keeping, Retention
 from .rng import capture_streams
-from .room import make_room, open_existing, open_or_create, warn_of_other_sizes
+from .room import make_room, open_existing, open_or_create, refuse_if_removed, warn_of_other_sizes
 from .save_load import META
 
 logger = logging.getLogger("lastgood")
 
 
-class Checkpointer(Keeping):
+class Checkpointer(Keeping, Leaving):
     """Saves and restores the named parts of one training job. Use it from the training's thread."""
 
     def __init__(
@@ -99,6 +99,7 @@ class Checkpointer(Keeping):
         self._store: Store | None = None
         self._tracker = Tracker()
         self._closed = False
+        self._inside = ""
         self._step = 0
         self._preemption = Preemption(sigterm_grace)
         self._preemption.listen()
@@ -107,6 +108,7 @@ class Checkpointer(Keeping):
 
     # --- restoring ---------------------------------------------------------------------------------------------------
 
+    @one_at_a_time
     def restore(self, *, strict: bool = True, only: Sequence[str] | None = None) -> int:
         """Restore the newest whole checkpoint into the objects here; returns its step, 0 when nothing was ever saved.
 
@@ -148,6 +150,7 @@ class Checkpointer(Keeping):
 
     # --- saving ------------------------------------------------------------------------------------------------------
 
+    @one_at_a_time
     def step(self, step: int) -> Ticket | None:
         """Say that training has made `step` updates: saves when due (then the ticket is returned).
 
@@ -170,28 +173,7 @@ class Checkpointer(Keeping):
             self.cadence.resumed(step)
         return None
 
-    def poll(self) -> None:
-        """Do at once what `step` would do at SIGTERM. For code that runs long without a step, between two updates.
-
-        The state is saved as that of the step said last. Does nothing unless `sigterm_grace` was given.
-        """
-        if self._preemption.is_asked:
-            self._leave()
-
-    def _leave(self) -> None:
-        """Save a last time, see it durable within the grace, and end the process."""
-        ticket = next((each for each in self._tracker.in_flight if each.step == self._step), None)
-        if ticket is None and self._step not in (0, self._tracker.durable_step):
-            try:
-                ticket = self._save(self._step)
-            except SaveFailed as earlier:
-                logger.error("SIGTERM: %s", earlier)
-                ticket = earlier.ticket
-        self.capture.settle()
-        if ticket is not None:
-            self._preemption.drive(ticket, self._tracker.state_bytes)
-        raise Preempted(self._step)
-
+    @one_at_a_time
     def save(self, step: int) -> Ticket:
         """Save now, due or not. Returns once the state is copied, so the next update may begin.
 
@@ -255,6 +237,7 @@ class Checkpointer(Keeping):
             self._store = open_or_create(
                 self.directory, total_bytes=room, new_run=self._new_run, **self._sizes, **self._store_options
             )
+        refuse_if_removed(self._store, self.directory)
         make_room(self._store, total_bytes)
         return self._store
 
@@ -264,6 +247,7 @@ class Checkpointer(Keeping):
         """What this checkpointer has done so far. A failure that is counted here is still told by `step` or `close`."""
         return self._tracker.snapshot(self.capture.waited_seconds)
 
+    @one_at_a_time
     def close(self) -> None:
         """Wait until the saves in flight are durable and give the store back. Harmless when closed already.
 
