@@ -27,6 +27,8 @@ class Entry:
     with_fsync: bool = False
     refuses: bool = False
     """Its overload policy gives saves up rather than holding the training."""
+    holds: bool = False
+    """The training waits until a save is complete."""
 
     @property
     def is_here(self) -> bool:
@@ -45,10 +47,10 @@ def ours(capture: str, in_flight: int, overload: str = "block") -> Entry:
     return Entry(name, "ours", "Lastgood", True, arguments=(capture, in_flight, overload), refuses=overload != "block")
 
 
-def peer(name: str, module: str, made_by: str, needs: str) -> list[Entry]:
+def peer(name: str, module: str, made_by: str, needs: str, *, holds: bool = False) -> list[Entry]:
     """A peer that does not persist, as it is and with fsync added."""
-    entry = Entry(name, module, made_by, False, needs)
-    return [entry, Entry(f"{name}+fsync", module, made_by, True, needs, with_fsync=True)]
+    entry = Entry(name, module, made_by, False, needs, holds=holds)
+    return [entry, Entry(f"{name}+fsync", module, made_by, True, needs, with_fsync=True, holds=holds)]
 
 
 FIELD = {
@@ -58,7 +60,7 @@ FIELD = {
         *(ours(capture, in_flight) for capture in ("boundary", "lazy") for in_flight in IN_FLIGHT),
         ours("lazy", 2, "skip"),
         ours("lazy", 2, "replace"),
-        Entry("torch-save", "plain", "TorchSave", True),
+        Entry("torch-save", "plain", "TorchSave", True, holds=True),
         Entry("torch-save-thread", "plain", "TorchSaveThread", True),
         Entry("dcp-thread", "distributed", "DistributedThread", True),
         Entry("dcp-process", "distributed", "DistributedProcess", True),
@@ -66,7 +68,7 @@ FIELD = {
         *peer("torch_checkpointing", "peer_torch_checkpointing", "TorchCheckpointing", "torch_checkpointing"),
         *peer("torchsnapshot", "peer_torchsnapshot", "TorchSnapshot", "torchsnapshot"),
         *peer("lightning", "peer_lightning", "LightningAsync", "lightning"),
-        *peer("safetensors", "peer_safetensors", "Safetensors", "safetensors"),
+        *peer("safetensors", "peer_safetensors", "Safetensors", "safetensors", holds=True),
     ]
 }
 """In the order of the table."""
