@@ -92,8 +92,11 @@ class BufferedFile:
                 raise EOFError(f"{self.path} ends at byte {offset + done}, {needed - done} bytes early")
 
     def size(self) -> int:
-        """See Device."""
-        return os.fstat(self._descriptor).st_size
+        """See Device. A file that was removed takes writes as before and keeps none of them: that is an error here."""
+        status = os.fstat(self._descriptor)
+        if status.st_nlink == 0:
+            raise FileNotFoundError(errno.ENOENT, "the file was removed while the store was open", self.path)
+        return status.st_size
 
     def allocate(self, length: int) -> None:
         """See Device."""

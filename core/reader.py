@@ -175,6 +175,7 @@ class Reader:
         """The newest whole checkpoint (of `step`) and its payload."""
         if step is None and self._live is None and self._writable:
             return self._read_after_opening(into, strict)
+        picture: Any = None
         for looks in range(1, _LOOKS + 1):
             kept = self.records()
             # Not only those to be kept: when the newest ones are not whole, older leftovers may be.
@@ -183,7 +184,9 @@ class Reader:
             if not candidates:
                 raise self._nothing(step)
             found, failures = self._first_whole(candidates, into)
-            if failures and self._has_moved(kept, looks):
+            seen = self._scan.picture() if self._live is None else kept
+            if failures and seen != picture and self._has_moved(kept, looks):
+                picture = seen
                 continue
             self._passed_over = [*rejected, *failures]
             if strict and self._passed_over:
@@ -193,9 +196,7 @@ class Reader:
                     raise Damaged(failures[0])
                 raise self._nothing(None, was_published=self._live is not None)
             return found
-        raise StoreError(
-            f"{self.path} is overwritten faster than it can be read: try again, or create it with a larger keep"
-        )
+        raise StoreError(f"{self.path} is overwritten faster than it can be read: try again, or keep more")
 
     def chunks(self, record: Record) -> Iterator[tuple[int, Payload]]:
         """A checkpoint in pieces: each chunk's offset in the payload and its verified bytes, the next ones being read
@@ -234,7 +235,10 @@ class Reader:
         return None, failures
 
     def _has_moved(self, candidates: list[Record], looks: int) -> bool:
-        """Whether a mismatch may come from a writer that used the slot again meanwhile (V2)."""
+        """Whether a mismatch may come from a writer that used the slot again meanwhile (V2).
+
+        Not when a second look shows the same records: a slot is used again only once a newer record can be seen.
+        """
         if self._live is not None:
             return self._seen() != candidates
         if not self._directory.writer_alive():
@@ -277,12 +281,15 @@ class Reader:
         """Read every byte of every file and say what is in it."""
         self._check_open()
         header = report_on_header(read_header(self._directory))
+        picture = None
         for looks in range(1, _LOOKS + 1):
             scan = Scan(self._layout, self._devices, strict_io=False)
             kept = scan.in_order()[: self.keep]
             slots = report_on_slots(scan, kept, self._payload)
-            if not any(report.state == "damaged" for report in slots) or not self._has_moved(kept, looks):
+            is_sound = not any(report.state == "damaged" for report in slots)
+            if is_sound or scan.picture() == picture or not self._has_moved(kept, looks):
                 break
+            picture = scan.picture()
         return [header, *slots]
 
     def _check_open(self) -> None:

@@ -192,3 +192,18 @@ def test_too_many_open_files(tmp_path: Path) -> None:
         assert (kind, number) == ("OSError", errno.EMFILE)
         assert str(tmp_path) in message
     assert (found["left"], found["leaked"]) == (False, 0)
+
+
+@pytest.mark.parametrize("device", ["direct", "buffered", "mapped"])
+def test_a_store_that_is_removed_while_it_is_open_takes_no_more_saves(tmp_path: Path, device: str) -> None:
+    """`loud`: writes into removed files succeed, and are gone with the process; a reader would say that nothing is there."""
+    path = tmp_path / "store"
+    store = create(path, device=device)
+    save(store, 1)
+    shutil.rmtree(path)
+    ticket = store.save(b"x" * 5000, step=2)
+    with pytest.raises(SaveFailed, match="removed while the store was open") as failed:
+        ticket.wait(60)
+    assert str(path) in str(failed.value)
+    with pytest.raises(SaveFailed, match="step 2"):
+        store.close()

@@ -169,3 +169,27 @@ def test_a_look_at_any_instant_of_the_first_save_finds_nothing_yet_or_all_of_it(
         assert is_payload_of(1, store.read())
     assert set(found) == {"nothing yet", "whole"}
     assert len(found) > 10
+
+
+@pytest.mark.parametrize("keep", [1, 2])
+def test_damage_beside_an_idle_writer_is_damage(keep: int) -> None:
+    """`newest-survives`: nothing moves, so a second look is enough to return the older one, or to say that it is lost."""
+    directory = WatchedMemory()
+    with create(directory, keep=keep) as store:
+        save(store, 1)
+        record = save(store, 2)
+        directory.files[f"slot-{record.slot:04d}"].content[record.payload_offset] ^= 1
+        looks = 0
+
+        def count(operation: Operation) -> None:
+            nonlocal looks
+            looks += operation.kind == "read" and operation.file == f"slot-{record.slot:04d}" and operation.is_payload
+
+        directory.watch = count
+        reader = Store.open(directory, read_only=True)
+        assert is_payload_of(1, reader.read())
+        assert looks <= 2
+        assert any("step 2" in reason for reason in reader.passed_over)
+        states = [report.state for report in reader.verify()]
+        assert states.count("damaged") == 1
+        assert looks <= 4
