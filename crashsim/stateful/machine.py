@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from .adapter import Adapter
+from .fibres import Fibre
 from .operations import ON_THE_WAY, Loss, Refusal
 from .world import World
 
@@ -58,6 +59,19 @@ class StoreMachine(RuleBasedStateMachine):
         if ready:
             self.world.advance(ready[-1 - which % len(ready)], steps)
 
+    def _stand_before(self, size: int, warm: bool, kind: str, passed: int) -> Fibre | None:
+        """Everybody goes on, a new save where there is none, until somebody stands before such an operation.
+
+        With `warm` one save is brought to its end before: the first one of a process may do much that others need not.
+        """
+        if warm or self.world.schedule is None:
+            self._open()
+        if warm and self._begin(size):
+            self.world.settle()
+        if not self.world.calls:
+            self._begin(size)
+        return self.world.go_on_until(kind, passed)
+
     @rule(size=ANY, which=FEW, steps=STEPS)
     def begin(self, size: int, which: int, steps: int) -> None:
         """A save, beside those that are under way; then somebody, the new one first of all, makes some steps."""
@@ -89,15 +103,15 @@ class StoreMachine(RuleBasedStateMachine):
             if self._begin(size + number):
                 self.world.settle()
 
-    @rule(size=ANY, kind=KINDS, passed=st.integers(0, 3), refusal=REFUSALS)
-    def refuse(self, size: int, kind: str, passed: int, refusal: Refusal) -> None:
-        """Everybody goes on, a new save where there is none, until an operation of that kind fails."""
-        self._open()
-        if not self.world.calls:
-            self._begin(size)
-        fibre = self.world.go_on_until(kind, passed)
+    @rule(size=ANY, warm=st.booleans(), kind=KINDS, passed=st.integers(0, 3), refusal=REFUSALS, dies=st.booleans())
+    def refuse(self, size: int, warm: bool, kind: str, passed: int, refusal: Refusal, dies: bool) -> None:
+        """Everybody goes on until an operation of that kind fails, which the process may die of, once all was said."""
+        fibre = self._stand_before(size, warm, kind, passed)
         if fibre is not None:
             self.world.step(fibre, refusal)
+            if dies:
+                self.world.settle()
+                self.world.crash(None)
 
     @rule()
     def settle(self) -> None:
@@ -122,10 +136,10 @@ class StoreMachine(RuleBasedStateMachine):
         if self.world.store is not None:
             self.world.look_beside()
 
-    @rule(loss=st.none() | LOSSES, kind=KINDS, passed=st.integers(0, 3))
-    def crash(self, loss: Loss | None, kind: str, passed: int) -> None:
+    @rule(size=ANY, warm=st.booleans(), kind=KINDS, passed=st.integers(0, 3), loss=st.none() | LOSSES)
+    def crash(self, size: int, warm: bool, kind: str, passed: int, loss: Loss | None) -> None:
         """Everybody goes on until an operation of that kind; then the process dies, or the power fails."""
-        self.world.go_on_until(kind, passed)
+        self._stand_before(size, warm, kind, passed)
         self.world.crash(loss)
 
     @rule()
