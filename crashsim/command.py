@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .bounds import LIMITS, Bounds
+from .bounds import LIMITS, Bounds, estimate
 from .media import MEDIA
 from .mutant_table import KILLED, SURVIVED, rows
 from .mutants import EQUIVALENT, MUTANTS
@@ -125,11 +125,23 @@ def _explored(arguments: argparse.Namespace) -> Any:
         "seed": arguments.seed,
         "second_limit": None if arguments.exhaustive else SECOND_LIMIT,
     }
+    if program == "real" and not arguments.random:
+        _estimated(bounds, arguments.exhaustive)
     with _progress() as progress:
         if arguments.promise is None:
             return core.hunt(program, bounds, digests, progress=progress, **how)
         promises = tuple(PROMISES) if arguments.promise == "all" else (arguments.promise,)
         return core.explore(program, bounds, digests, promises, progress=progress, **how)
+
+
+def _estimated(bounds: Bounds, exhaustive: bool) -> None:
+    """Say beforehand what takes longer than somebody waits; what is too large is begun only for who insists."""
+    expected = estimate(bounds)
+    if expected.is_too_large and not exhaustive:
+        raise BadChoice(f"{expected.sentence} (or --exhaustive, all the same)")
+    if expected.seconds > SECOND_LIMIT:
+        going = "" if exhaustive else f"; this stops after {SECOND_LIMIT:.0f} seconds, --exhaustive does not"
+        print(f"lastgood: {expected.sentence}{going}", file=sys.stderr)
 
 
 def _replayed(arguments: argparse.Namespace) -> Any:

@@ -53,6 +53,7 @@ def page(cells: Sequence[Cell], says: dict[str, str]) -> str:
         *_grid(cuts, media, grouped, says),
         "\n## Why some change nothing\n",
         *(f"- `{name}`: {MUTANTS[name].why}." for name in named if MUTANTS[name].why),
+        _BY_MEDIUM,
     ]
     return "\n".join(parts) + "\n"
 
@@ -140,6 +141,15 @@ def _published(grouped: dict[tuple[str, str], list[Cell]], media: Sequence[str])
             ]
     return lines
 
+
+_BY_MEDIUM = """
+And where a medium forgives a mistake that others punish:
+
+- on `block` one persist covers the whole device, so what recovery forgets to persist is persisted by whatever it persists
+  next; and nothing is claimed there about steps that fail, since a persist that fails may lose what other saves wrote;
+- on `pmem` and `pmem-eadr` each writer has made its own chunk durable before the save goes on, and what failed to be
+  written back can be written back again;
+- on `lying-disk` fewer promises are claimed: what is returned is right, and no slot is lost or mixed up."""
 
 _HEAD = """# Mutants
 

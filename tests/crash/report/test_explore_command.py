@@ -149,3 +149,14 @@ def test_a_bad_choice_is_one_line_and_status_2(explore: Any, words: list[str], m
     assert (status, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_bounds_too_large_are_said_beforehand(explore: Any) -> None:
+    """With an estimate and with what to do instead; who insists, or takes a sample, is not stopped."""
+    status, out, err = explore("--savers", "4", "--saves", "9")
+    assert (status, out) == (2, "")
+    assert err.count("\n") == 1
+    assert err.startswith("lastgood: these bounds are too large to finish: about ")
+    assert "--random" in err
+    status, _, err = explore("--savers", "4", "--saves", "9", "--random", "1")
+    assert (status, err) == (0, "")
