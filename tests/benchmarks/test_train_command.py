@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
 import signal
 import time
@@ -11,6 +12,9 @@ from pathlib import Path
 import pytest
 
 from lastgood import cli
+from lastgood.benchmarks.train.loop import Cell
+from lastgood.benchmarks.train.report import Bar
+from lastgood.benchmarks.train.sweep import Plan, Samples
 from tests.command.running import lastgood, one_line, started, wait_until_gone
 
 TINY = (
@@ -81,6 +85,21 @@ def test_an_interrupt_shows_what_was_measured_and_leaves_nothing(tmp_path: Path)
         assert wait_until_gone(mark) == []
 
 
+def test_an_interrupt_of_tune_leaves_nothing(tmp_path: Path) -> None:
+    """The interrupt comes as a measurement is being forked, when Python swallows exceptions of those who registered."""
+    sizes = ("--state-mb", "1", "--step-ms", "1", "--output", str(tmp_path / "tuned.json"))
+    words = ("tune", *sizes, "--directory", str(tmp_path))
+    with started(*words, temporary=tmp_path) as (process, mark):
+        end = time.monotonic() + 120
+        while not list(tmp_path.glob("lastgood-tune-*/cell")) and time.monotonic() < end:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=120)
+        assert (process.returncode, errors) == (130, "lastgood: interrupted\n")
+        assert list(tmp_path.iterdir()) == []
+        assert wait_until_gone(mark) == []
+
+
 def test_too_little_disk_is_told_beforehand(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -93,3 +112,24 @@ def test_too_little_disk_is_told_beforehand(
 def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*TINY, "--contenders", "nobody"]) == 2
     assert "there is none of this name" in one_line(capsys.readouterr().err)
+
+
+def test_the_bar_says_what_runs_and_how_long_it_will_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    plan = Plan(("none", "torch-save"), (64,), (5,), ("emulated",), repetitions=2)
+    moments = iter([0.0, 60.0, 120.0, 180.0, 240.0])
+    shown = Terminal()
+    monkeypatch.setattr("sys.stderr", shown)
+    monkeypatch.setattr("lastgood.benchmarks.train.report.time.monotonic", lambda: next(moments))
+    bar = Bar(plan)
+    for name in ("none", "torch-save", "none"):
+        bar(Cell(name, 64, 5, "emulated"), Samples())
+    bar(None, Samples())
+    lines = shown.getvalue().split("\r\033[K")
+    assert lines[1].endswith("1/4 none, 64 MB every 5 (emulated)")
+    assert lines[3].startswith("[###############...............] 3/4 none")
+    assert lines[3].endswith(", 3 min left"), "three minutes for two cells: as much for the two that are left"
+    assert lines[4] == ""

@@ -30,6 +30,9 @@ def draw(path: str, trace: Trace, sweep: Sweep) -> None:
             **style,
         )
     axes.set_xscale("log")
+    ticks = sorted({outcome.interval_steps for outcomes in sweep.values() for outcome in outcomes})
+    axes.set_xticks(ticks, [str(tick) for tick in ticks])
+    axes.minorticks_off()
     axes.set_ylim(0, 1)
     axes.set_xlabel("steps between saves")
     axes.set_ylabel("goodput: kept work over what the GPUs present could do")

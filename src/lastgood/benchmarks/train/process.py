@@ -27,12 +27,15 @@ def run_alone(
 ) -> dict[str, Any]:
     """What `work` returns when run in `directory`, and the most memory that descendants took; or `error`, one line."""
     reading, writing = os.pipe()
+    # While it forks, Python calls what others registered and drops what they raise: an interrupt would be lost.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     child = os.fork()
     if not child:
         os.close(reading)
         _work(work, directory, writing)
-    os.close(writing)
     try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        os.close(writing)
         return _result(reading, child, longest_seconds)
     finally:
         os.close(reading)
@@ -44,6 +47,7 @@ def _work(work: Callable[[], dict[str, Any]], directory: str, writing: int) -> N
     try:
         os.setsid()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, which ends the session
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)

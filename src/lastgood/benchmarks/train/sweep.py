@@ -160,6 +160,7 @@ def measured(cell: Cell, place: str) -> dict[str, Any]:
 
 def prepare(directory: str) -> None:
     """Import and compile once, for every process that will be forked; no thread is left when this returns."""
+    os.environ.setdefault("TORCHINDUCTOR_CACHE_DIR", os.path.join(directory, "torch"))  # torch would leave it in /tmp
     torch.set_num_threads(1)
     Job(1, "emulated", 0.0).update()
     models.save(os.path.join(directory, "compiled"), {"compiled": torch.ones(1)})
