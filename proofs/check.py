@@ -23,10 +23,13 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 METHODS = {
     "crosshair": ("proofs.crosshair_tool", ("crosshair-tool", "z3-solver")),
-    "z3 words": ("proofs.z3_tool", ("z3-solver",)),
-    "z3 induction": ("proofs.protocol_tool", ("z3-solver",)),
-    "search": ("proofs.protocol_tool", ("z3-solver",)),
-    "refinement": ("proofs.refinement_tool", ("z3-solver",)),
+    "words": ("proofs.z3_tool", ("z3-solver", "cvc5")),
+    "induction": ("proofs.protocol_tool", ("z3-solver", "cvc5")),
+    "search": ("proofs.protocol_tool", ("z3-solver", "cvc5")),
+    "refinement": ("proofs.trial_tool", ("z3-solver",)),
+    "comparison": ("proofs.trial_tool", ("numba", "llvmlite")),
+    "litmus": ("proofs.trial_tool", ("numba", "llvmlite")),
+    "instructions": ("proofs.trial_tool", ("numba", "llvmlite")),
 }
 """Each method's module, which has `check(claims)` and yields one verdict a claim, and the packages that it needs."""
 
@@ -113,6 +116,7 @@ def as_json(results: Sequence[tuple[Any, Any]]) -> dict[str, Any]:
                 "example": verdict.example,
                 "seconds": round(verdict.seconds, 3),
                 "said": verdict.said,
+                "skipped": verdict.skipped,
                 "ok": verdict.ok,
             }
             for claim, verdict in results
@@ -124,8 +128,10 @@ def run(names: Sequence[str], json_wanted: bool) -> int:
     """Check the claims and print the results; the exit status."""
     claims = chosen(names)
     pinned = pinned_versions()
-    for method in {claim.method for claim in claims}:
-        require(METHODS[method][1], pinned)
+    for claim in claims:
+        if claim.method not in METHODS:
+            raise CannotCheck(f"{claim.name} names the tool {claim.method}, and there are only: {', '.join(METHODS)}")
+        require(METHODS[claim.method][1], pinned)
     require_this_tree()
     from .table import print_table, progress
 

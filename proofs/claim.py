@@ -71,11 +71,13 @@ class Verdict:
     """The values that refute the twin."""
     details: tuple[str, ...] = field(default=())
     """The tool's own lines, when it did not say what was expected."""
+    skipped: bool = False
+    """It cannot be checked on this machine, for the reason that was said; nothing was confirmed or refuted."""
 
     @property
     def ok(self) -> bool:
-        """Whether the claim stands: the tool said the expected word, of both."""
-        return self.held and self.twin_refuted
+        """Whether the claim stands: the tool said the expected word, of both. One that was skipped does not fail."""
+        return self.skipped or (self.held and self.twin_refuted)
 
 
 RULES = "lastgood.core.rules"

@@ -1,7 +1,7 @@
 """The protocol, run: every state that a few savers and slots can reach, or the shortest way to one that breaks a theorem.
 
-The same steps, invariant and theorems as z3 proves, with Python's values. A *trace* is a list of steps, each a name with
-the savers and slots that it is about; it is replayed from a new store, and the replay is what counts.
+The same steps, invariant and theorems as the solvers prove, with Python's values. A *trace* is a list of steps, each a
+name with the savers, slots and cells that it is about; it is replayed from a new store, and the replay is what counts.
 """
 
 from __future__ import annotations
@@ -13,96 +13,117 @@ from dataclasses import dataclass
 from typing import Any
 
 from .logic import Values
-from .protocol import (
-    BY_SAVER,
-    BY_SLOT,
+from .protocol import steps_of
+from .protocol.invariant import CLAUSES
+from .protocol.state import (
     CARRIED,
     CARRYING,
     GLOBALS,
+    HELD,
     IDLE,
     LOADED,
+    MARK_UNDER_WAY,
+    OF,
     OWNED,
     RUNNING,
     Action,
     State,
+    Variant,
 )
-from .protocol_invariant import CLAUSES
-from .protocol_steps import STEPS
-from .protocol_theorems import STATE_THEOREMS, STEP_THEOREMS
+from .protocol.theorems import STATE_THEOREMS, STEP_THEOREMS
 
 Frozen = tuple[tuple[Any, ...], ...]
 Trace = tuple[str, ...]
+ROWS = tuple((name, kind) for kind, names in OF.items() for name in names)
 
 
 @dataclass(frozen=True)
 class Arena:
-    """How much is searched: so many slots, savers and sequences, which steps, and which mistakes are made."""
+    """How much is searched: so many slots, savers, cells and sequences, which steps, and what is different."""
 
     slots: int
     savers: int
     sequences: int
-    wrong: frozenset[str] = frozenset()
+    cells: int = 1
+    variant: Variant = frozenset()
     steps: frozenset[str] | None = None
     """The steps that may be taken; None means every one."""
 
     @property
     def logic(self) -> Values:
         """Python's logic of this size."""
-        return Values(self.slots, self.savers)
+        return Values(self.slots, self.savers, self.cells)
 
     def actions(self) -> list[Action]:
         """The steps that may be taken."""
-        return [action for action in STEPS if self.steps is None or action.name in self.steps]
+        return [action for action in steps_of(self.variant) if self.steps is None or action.name in self.steps]
 
     def start(self) -> Frozen:
         """A new store."""
-        slots, savers = (0,) * self.slots, (0,) * self.savers
-        return ((RUNNING, 0, 0, 0, 0, 0), *(slots for _ in BY_SLOT), *(savers for _ in BY_SAVER))
+        counts = {"slot": self.slots, "saver": self.savers, "cell": self.cells}
+        words = tuple(RUNNING if name == "phase" else 0 for name in GLOBALS)
+        return (words, *((0,) * counts[kind] for _, kind in ROWS))
 
 
 def thaw(frozen: Frozen) -> State:
     """A state that steps can be taken from."""
     values: dict[str, Any] = dict(zip(GLOBALS, frozen[0], strict=True))
-    for name, row in zip((*BY_SLOT, *BY_SAVER), frozen[1:], strict=True):
+    for (name, _), row in zip(ROWS, frozen[1:], strict=True):
         values[name] = row.__getitem__
     return State(**values)
 
 
+def rows_of(state: State, arena: Arena) -> Frozen:
+    """A state as rows, with nothing forgotten."""
+    members = arena.logic.members
+    words = tuple(int(getattr(state, name)) for name in GLOBALS)
+    return (words, *(tuple(map(int, map(getattr(state, name), members[kind]))) for name, kind in ROWS))
+
+
 def freeze(state: State, arena: Arena) -> Frozen:
     """A state that can be compared: what nobody can read any more is 0."""
-    slots, savers = range(arena.slots), range(arena.savers)
-    rows = {name: [int(getattr(state, name)(slot)) for slot in slots] for name in BY_SLOT}
-    rows |= {name: [getattr(state, name)(saver) for saver in savers] for name in BY_SAVER}
-    for slot in slots:
+    frozen = rows_of(state, arena)
+    words = dict(zip(GLOBALS, frozen[0], strict=True))
+    rows = {name: list(row) for (name, _), row in zip(ROWS, frozen[1:], strict=True)}
+    if words["marked"] != MARK_UNDER_WAY:
+        words["marker"] = 0
+    if words["cached_mark"] == words["medium_mark"]:
+        words["mark_dirty"] = 0
+    for slot in range(arena.slots):
         if rows["kind"][slot] not in (OWNED, CARRIED):
             rows["owner"][slot] = 0
+        if rows["kind"][slot] != HELD:
+            rows["cell_of"][slot] = 0
         for what in ("record", "payload"):
             if rows[f"cached_{what}"][slot] == rows[f"medium_{what}"][slot]:
                 rows[f"{what}_dirty"][slot] = 0
-    for saver in savers:
-        place = rows["place"][saver]
-        forgotten = {"left", "left_slot"} if place != CARRYING else {"mine", "slot", "seen", "seen_slot"}
-        if place == IDLE:
-            forgotten = {"left", "left_slot", "mine", "slot", "seen", "seen_slot"}
-        elif place == LOADED and not arena.wrong & {"count-first"}:
-            forgotten |= {"mine", "slot"}
-        for name in forgotten:
+    for cell in range(arena.cells):
+        if rows["held"][cell] == 0:
+            rows["held_slot"][cell] = 0
+    for saver in range(arena.savers):
+        for name in unread(rows["place"][saver], arena.variant):
             rows[name][saver] = 0
-    return (
-        tuple(getattr(state, name) for name in GLOBALS),
-        *(tuple(rows[name]) for name in (*BY_SLOT, *BY_SAVER)),
-    )
+    return (tuple(words.values()), *(tuple(rows[name]) for name, _ in ROWS))
+
+
+def unread(place: int, variant: Variant) -> set[str]:
+    """What a save at this place will not read again."""
+    if place == IDLE:
+        return {"left", "left_slot", "cell", "mine", "slot", "seen", "seen_slot"}
+    if place == CARRYING:
+        return {"mine", "slot", "seen", "seen_slot"}
+    if place == LOADED and not variant & {"count-first", "acquire-first"}:
+        return {"left", "left_slot", "cell", "mine", "slot"}
+    return {"left", "left_slot", "cell"}
 
 
 def choices(kind: str, arena: Arena) -> Sequence[Any]:
     """Everything that a step can be about."""
-    if kind == "slot":
-        return range(arena.slots)
-    if kind == "saver":
-        return range(arena.savers)
     if kind == "bool":
         return (False, True)
-    return [tuple(row) for row in itertools.product((False, True), repeat=arena.slots)]
+    if kind == "bools":
+        return [tuple(row) for row in itertools.product((False, True), repeat=arena.slots)]
+    return arena.logic.members[kind]
 
 
 def call(action: Action, about: Sequence[Any]) -> str:
@@ -118,7 +139,7 @@ def following(frozen: Frozen, arena: Arena) -> Iterator[tuple[str, State, State]
     for action in arena.actions():
         for about in itertools.product(*(choices(kind, arena) for kind in action.about)):
             values = [each.__getitem__ if isinstance(each, tuple) else each for each in about]
-            guard, after = action.take(logic, before, arena.wrong, *values)
+            guard, after = action.take(logic, before, arena.variant, *values)
             if guard and after.counter <= arena.sequences:
                 yield call(action, about), before, after
 
@@ -127,8 +148,8 @@ def broken(theorem: str, arena: Arena, before: State, after: State) -> bool:
     """Whether a step, or the state it leads to, breaks a theorem or a clause of the invariant."""
     logic = arena.logic
     if theorem in STEP_THEOREMS:
-        return not STEP_THEOREMS[theorem](logic, before, after)
-    return not {**STATE_THEOREMS, **CLAUSES}[theorem](logic, after)
+        return not STEP_THEOREMS[theorem](logic, before, after, arena.variant)
+    return not {**STATE_THEOREMS, **CLAUSES}[theorem](logic, after, arena.variant)
 
 
 def shortest_break(theorem: str, arena: Arena, most: int = 400_000) -> Trace | None:
@@ -175,17 +196,27 @@ def replay(trace: Trace, theorem: str, arena: Arena) -> int | None:
     return None
 
 
-def every_reachable_state(arena: Arena, most: int) -> tuple[int, list[str]]:
-    """Every state that a small store can reach satisfies each clause of the invariant and each theorem.
+@dataclass(frozen=True)
+class Reached:
+    """What a search of every state found."""
 
-    Answers how many states there are, and what is broken, if anything is.
-    """
+    states: int
+    wrong: tuple[str, ...]
+    """What is broken, if anything is."""
+    never_taken: frozenset[str]
+    """Steps that could never be taken: nothing is proved of nothing."""
+
+
+def every_reachable_state(arena: Arena, most: int) -> Reached:
+    """Every state that a small store can reach satisfies each clause of the invariant and each theorem."""
     start = arena.start()
     known = {start}
     waiting = deque([start])
     wrong: list[str] = []
+    never_taken = {action.name for action in arena.actions()}
     while waiting and not wrong and len(known) <= most:
         for text, before, after in following(waiting.popleft(), arena):
+            never_taken.discard(text.split()[0])
             then = freeze(after, arena)
             new = then not in known
             names = [*STEP_THEOREMS, *((*STATE_THEOREMS, *CLAUSES) if new else ())]
@@ -193,4 +224,4 @@ def every_reachable_state(arena: Arena, most: int) -> tuple[int, list[str]]:
             if new:
                 known.add(then)
                 waiting.append(then)
-    return len(known), wrong
+    return Reached(len(known), tuple(wrong), frozenset(never_taken))

@@ -6,7 +6,7 @@ import re
 import sys
 from pathlib import Path
 
-from .ledger import ASSUMPTIONS, CLAIMS, NOT_PROVED
+from .ledger import ASSUMPTIONS, CLAIMS, GUARANTEE, NOT_PROVED
 from .table import sections
 
 README = Path(__file__).resolve().parent / "README.md"
@@ -14,7 +14,7 @@ README = Path(__file__).resolve().parent / "README.md"
 
 def with_ledger(text: str) -> str:
     """The README's text with the ledger of now between its marks; each mark must be there once."""
-    for name, content in sections(CLAIMS, ASSUMPTIONS, NOT_PROVED).items():
+    for name, content in sections(GUARANTEE, CLAIMS, ASSUMPTIONS, NOT_PROVED).items():
         marks = re.compile(rf"(<!-- {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
         text, count = marks.subn(lambda found, content=content: found[1] + content + found[2], text)
         assert count == 1, f"README.md has no place, or several, for {name}"

@@ -1,291 +1,221 @@
 """The core's own programs, followed by the protocol step by step: that the code is what is proved is *tested* here.
 
-Several `save` programs of the core run over one set of shared words, in a random order, each device step answered at
-random; now and then the store crashes, and `survey` and `make_ready` bring it back. After every step of a program the
-protocol must have a step that does the same: one whose guard holds, and after which every shared word says what the
-protocol's state says. A program that does anything else is a `Departure`. What lies on the medium is the protocol's.
+Several `save` programs of the core run over one set of shared words, in any order, each device step answered at will; now
+and then the store crashes, and `survey` and `make_ready` bring it back. After every step of a program the protocol must
+have steps that do the same: whose guards hold, and after which every shared word, and every word of the save's own, says
+what the protocol's state says. A program that does anything else is a `Departure`. What lies on the medium is the
+protocol's.
 
-The step is guessed from what the program did to the shared words, never from its source.
+The step is guessed from what the program did to the shared words, never from its source: so machine code is followed as
+the interpreted program is.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from lastgood.core import cells, recover, rules, save, steps
 
-from . import protocol
-from .protocol import State
-from .protocol_search import Arena, freeze, thaw
-from .protocol_steps import STEPS
+from .follower import Departure, Follower
+from .protocol import state as states
+from .protocol_search import Arena
 
-REMADE = [steps.REWRITE_RECORD, steps.PERSIST_RECORD], [steps.WRITE_EMPTY_RECORD, steps.PERSIST_EMPTY_RECORD]
-"""What recovery must do with the record of a slot that it keeps, and of one that is empty."""
 NEVER_FAILS = (steps.STEP, steps.ACQUIRED, steps.ACKNOWLEDGE, steps.WAIT)
-TAKES = {action.name: action.take for action in STEPS}
 
 
-class Departure(AssertionError):
-    """A program did what the protocol does not allow."""
+class Programs(NamedTuple):
+    """The three programs of the core, as Python runs them or as machine code."""
+
+    save: Callable[..., Any]
+    survey: Callable[..., Any]
+    make_ready: Callable[..., Any]
 
 
-class Model:
-    """The protocol's state, moved along with the programs."""
-
-    def __init__(self, arena: Arena) -> None:
-        """A new store."""
-        self.arena = arena
-        self.state: State = thaw(arena.start())
-
-    def take(self, name: str, *about: Any) -> None:
-        """Take a step of the protocol; its guard must hold."""
-        guard, after = TAKES[name](self.arena.logic, self.state, self.arena.wrong, *about)
-        if not guard:
-            raise Departure(f"{name} is not allowed in {freeze(self.state, self.arena)}")
-        self.state = thaw(tuple(map(tuple, rows_of(after, self.arena))))
-
-    def slots_of(self, *kinds: int) -> set[int]:
-        """The slots that are of these kinds."""
-        return {slot for slot in range(self.arena.slots) if self.state.kind(slot) in kinds}
+def interpreted() -> Programs:
+    """The programs as they are in the core now."""
+    return Programs(save.save, recover.survey, recover.make_ready)
 
 
-def rows_of(state: State, arena: Arena) -> Iterator[list[Any]]:
-    """A state as rows, with nothing forgotten."""
-    yield [getattr(state, name) for name in protocol.GLOBALS]
-    for name in protocol.BY_SLOT:
-        yield [getattr(state, name)(slot) for slot in range(arena.slots)]
-    for name in protocol.BY_SAVER:
-        yield [getattr(state, name)(saver) for saver in range(arena.savers)]
+def compiled() -> Programs:
+    """The same as machine code."""
+    import numba
+
+    return Programs(*(numba.njit(nogil=True)(program) for program in interpreted()))
+
+
+class Chance(Protocol):
+    """Where decisions come from: `random.Random`, or a search for the decisions that break something."""
+
+    def random(self) -> float:
+        """A number from 0 to 1."""
+
+    def randrange(self, stop: int) -> int:
+        """A number below `stop`."""
+
+
+class Shape(NamedTuple):
+    """What a store is created with."""
+
+    savers: int
+    keep: int
+    in_flight: int
+    one_persist: bool = False
+
+    @property
+    def slots(self) -> int:
+        """Slots of such a store."""
+        return self.in_flight + self.keep
 
 
 class Saver:
     """One save of the core, under way."""
 
-    def __init__(self, shared: Any, words: int, keep: int) -> None:
+    def __init__(self, programs: Programs, shared: Any, shape: Shape) -> None:
         """Begin a save."""
         self.mine = cells.new_mine()
-        self.program: Any = save.save(shared, self.mine, words, keep, 0)
-        self.asked = steps.STEP
-
-    def local(self, name: str, otherwise: int) -> int:
-        """What the program holds in a variable of its own."""
-        frame = self.program.gi_frame
-        return int(frame.f_locals.get(name, otherwise)) if frame is not None else otherwise
+        words = rules.words_for(shape.slots)
+        self.program: Any = programs.save(shared, self.mine, words, shape.keep, int(shape.one_persist))
 
 
 class Run:
     """One store, its savers, and the protocol beside them."""
 
-    def __init__(self, seed: int, *, savers: int, keep: int, in_flight: int) -> None:
+    def __init__(self, chance: Chance, shape: Shape, programs: Programs | None = None) -> None:
         """A new store."""
-        self.chance = random.Random(seed)
-        self.keep, self.savers, self.slots = keep, savers, in_flight + keep
-        self.words = rules.words_for(self.slots)
-        self.model = Model(Arena(self.slots, savers, 2**40))
+        self.chance, self.shape = chance, shape
+        self.programs = programs or interpreted()
+        self.new_store()
+
+    def new_store(self) -> None:
+        """Nothing written, everything free."""
+        shape = self.shape
+        variant = frozenset({"one-persist"} if shape.one_persist else ())
+        self.follower = Follower(Arena(shape.slots, shape.savers, 2**40, shape.keep, variant))
         self.shared = cells.new_cells()
-        self.shared[cells.FREE] = 2**self.slots - 1
-        self.working: list[Saver | None] = [None] * savers
-        self.compare()
+        self.shared[cells.FREE] = 2**shape.slots - 1
+        self.working: list[Saver | None] = [None] * shape.savers
+        self.follower.compare(self.shared)
 
     def move(self) -> None:
         """Something happens: a step of a save, a whim of the cache, or now and then a crash."""
         drawn = self.chance.random()
-        if drawn < 0.003:
-            self.crash()
+        if drawn < 0.004:
+            self.crash(power=self.chance.random() < 0.5)
         elif drawn < 0.2:
-            self.write_back()
+            self.write_back(self.chance.randrange(5), self.chance.randrange(self.shape.slots))
         else:
-            self.move_saver(self.chance.randrange(self.savers))
+            self.move_saver(self.chance.randrange(self.shape.savers), fails=self.chance.random() < 0.06)
 
-    def write_back(self) -> None:
+    def write_back(self, what: int, slot: int) -> None:
         """The cache does something of its own accord, if it can."""
-        name = self.chance.choice(["write_back_record", "tear_record", "write_back_payload", "tear_payload"])
-        slot = self.chance.randrange(self.slots)
-        guard, _ = TAKES[name](self.model.arena.logic, self.model.state, self.model.arena.wrong, slot)
-        if guard:
-            self.model.take(name, slot)
+        name = ("write_back_record", "tear_record", "write_back_payload", "tear_payload", "write_back_mark")[what]
+        self.follower.take_if_it_can_be(name, *(() if name == "write_back_mark" else (slot,)))
 
-    def move_saver(self, saver: int) -> None:
+    def flag(self) -> bool:
+        """Yes or no."""
+        return self.chance.random() < 0.5
+
+    def flags(self) -> Callable[[int], bool]:
+        """Yes or no for each slot."""
+        return [self.flag() for _ in range(self.shape.slots)].__getitem__
+
+    def move_saver(self, saver: int, *, fails: bool) -> None:
         """One step of a save, which the protocol must be able to follow."""
         working = self.working[saver]
         if working is None:
-            working = self.working[saver] = Saver(self.shared, self.words, self.keep)
+            working = self.working[saver] = Saver(self.programs, self.shared, self.shape)
         before = self.shared.copy()
         asked = next(working.program, None)
-        self.follow(saver, working, before)
+        self.follower.follow(saver, working.mine, before, self.shared, self.flag)
         if asked is None:
             self.working[saver] = None
-            if self.model.state.place(saver) != protocol.IDLE:
-                raise Departure(f"a save ended at place {self.model.state.place(saver)}")
+            self.follower.expect_ended(saver)
         else:
-            self.perform(saver, working, asked)
-        self.compare()
+            self.perform(saver, working, asked, fails=fails and asked not in NEVER_FAILS)
+        self.follower.compare(self.shared)
 
-    def follow(self, saver: int, working: Saver, before: Any) -> None:
-        """Take the protocol's step for what the program just did to the shared words."""
-        place = self.model.state.place(saver)
-        gained, lost = self.moved(before, cells.FREE)
-        doubted, trusted = self.moved(before, cells.QUARANTINED)
-        if place == protocol.IDLE and working.mine[cells.OUTCOME] == rules.PENDING:
-            self.model.take("load", saver)
-        elif place == protocol.LOADED:
-            self.model.take("count", saver)
-        elif lost or trusted:
-            self.model.take("acquire" if lost else "acquire_doubtful", saver, *(lost or trusted))
-        elif doubted:
-            failed = "fail_empty_record" if place in (protocol.EMPTYING, protocol.EMPTIED) else "fail_record"
-            flags = [self.chance.random() < 0.5 for _ in range(2 if failed == "fail_record" else 1)]
-            self.model.take(failed, saver, *flags)
-        elif gained and place in (protocol.ACQUIRED, protocol.FILLING, protocol.FILLED):
-            if working.mine[cells.STATUS] == rules.DONE:
-                self.model.take("overtaken", saver)
-            else:
-                self.model.take("fail_payload", saver, self.chance.random() < 0.5)
-        elif place == protocol.ACKNOWLEDGED:
-            self.follow_publish(saver, working, before)
-        if self.model.state.place(saver) == protocol.CARRYING:
-            self.follow_leftover(saver, before, gained)
-
-    def follow_publish(self, saver: int, working: Saver, before: Any) -> None:
-        """The swap was tried and found something in the root, or it was not tried."""
-        state = self.model.state
-        if self.shared[cells.ROOT] != before[cells.ROOT]:
-            self.model.take("publish", saver)
-            return
-        found = working.local("found", self.tag(state.seen(saver), state.seen_slot(saver)))
-        if rules.sequence_of(found) > state.mine(saver) or working.mine[cells.OUTCOME] == rules.SUPERSEDED:
-            self.model.take("superseded", saver)
-        elif found != self.tag(state.seen(saver), state.seen_slot(saver)):
-            self.model.take("look_again", saver)
-
-    def follow_leftover(self, saver: int, before: Any, gained: list[int]) -> None:
-        """A cell took what was left over, or its slot was released."""
-        row = slice(cells.KEPT, cells.KEPT + self.keep - 1)
-        changed = [(int(old), int(new)) for old, new in zip(before[row], self.shared[row], strict=True) if old != new]
-        for old, new in changed:
-            if rules.slot_of(new) != self.model.state.left_slot(saver):
-                raise Departure(f"a cell took {new}, which is not what was left over")
-            if old == rules.NO_TAG:
-                self.model.take("keep", saver)
-            else:
-                self.model.take("exchange", saver, rules.slot_of(old))
-        if gained:
-            self.model.take("release", saver)
-
-    def perform(self, saver: int, working: Saver, asked: int) -> None:
+    def perform(self, saver: int, working: Saver, asked: int, *, fails: bool) -> None:
         """Do what the program asks for, or fail to."""
-        if asked == steps.ACKNOWLEDGE:
-            self.model.take("acknowledge", saver)
-        if asked in NEVER_FAILS:
-            return
-        fails = self.chance.random() < 0.06
-        working.mine[cells.STATUS] = rules.BROKEN if fails else rules.DONE
-        if asked == steps.WRITE_PAYLOAD:
-            self.model.take("begin_payload", saver)
-            if not fails:
-                self.model.take("end_payload", saver)
-        elif not fails and asked in DOES:
-            self.model.take(DOES[asked], saver)
+        if asked not in (steps.STEP, steps.WAIT):
+            self.follower.compare_own(saver, working.mine)
+        if asked not in NEVER_FAILS:
+            working.mine[cells.STATUS] = rules.BROKEN if fails else rules.DONE
+        self.follower.perform(saver, asked, fails=fails)
 
-    def moved(self, before: Any, cell: int) -> tuple[list[int], list[int]]:
-        """The slots that came into a slot set, and those that left it."""
-        old, new = int(before[cell]), int(self.shared[cell])
-        came = [slot for slot in range(self.slots) if new >> slot & 1 and not old >> slot & 1]
-        return came, [slot for slot in range(self.slots) if old >> slot & 1 and not new >> slot & 1]
-
-    def tag(self, sequence: int, slot: int) -> int:
-        """The tag of a sequence, which may be none."""
-        return rules.tag_of(sequence, slot) if sequence else rules.NO_TAG
-
-    def compare(self) -> None:
-        """Every shared word says what the protocol's state says."""
-        state = self.model.state
-        kept = {rules.slot_of(int(tag)) for tag in self.shared[cells.KEPT : cells.KEPT + self.keep - 1] if tag}
-        said = {
-            "root": (int(self.shared[cells.ROOT]), self.tag(state.root, state.root_slot)),
-            "sequence": (int(self.shared[cells.SEQUENCE]), state.counter),
-            "free": (int(self.shared[cells.FREE]), sum(2**slot for slot in self.model.slots_of(protocol.FREE))),
-            "doubt": (
-                int(self.shared[cells.QUARANTINED]),
-                sum(2**slot for slot in self.model.slots_of(protocol.DOUBTFUL)),
-            ),
-            "kept": (kept, self.model.slots_of(protocol.KEPT)),
-        }
-        for name, (program, model) in said.items():
-            if program != model:
-                raise Departure(f"{name} is {program}, and {model} in the protocol")
-
-    def crash(self) -> None:
+    def crash(self, *, power: bool) -> None:
         """The process is gone, or the power; then the core's own recovery, perhaps only at the second try."""
-        self.model.take(self.chance.choice(["kill", "lose_power"]))
-        self.working = [None] * self.savers
+        self.follower.take("lose_power" if power else "kill")
+        self.working = [None] * self.shape.savers
         if self.chance.random() < 0.3:
-            self.recover(fails_at=self.chance.randrange(1, 4))
-        if self.model.state.phase != protocol.RUNNING:
+            self.recover(fails_at=1 + self.chance.randrange(6))
+        if self.follower.state.phase == states.STOPPED:
             self.recover(fails_at=0)
-        self.compare()
+        self.follower.compare(self.shared)
 
     def recover(self, *, fails_at: int) -> None:
         """Read what there is and make the store ready; device step number `fails_at` of that fails."""
-        state = self.model.state
-        mine, verdict = cells.new_mine(), [recover.EMPTY] * self.slots
-        tags = [self.tag(state.cached_record(slot), slot) for slot in range(self.slots)]
-        for step in recover.survey(mine, tags, verdict, self.slots):
+        follower, slots = self.follower, self.shape.slots
+        state = follower.state
+        mine, verdict, tags = cells.new_mine(), np.zeros(slots, np.int64), np.zeros(slots, np.int64)
+        for step in self.programs.survey(mine, tags, verdict, slots):
             slot = int(mine[cells.MY_SLOT])
-            if step == steps.READ_RECORD and tags[slot]:
-                verdict[slot] = recover.CANDIDATE
             mine[cells.STATUS] = rules.DONE
-        newest = int(mine[cells.MY_TAG])
-        self.shared[:] = 0
-        self.shared[cells.MARKED] = rules.MARK_DURABLE if state.acknowledged else rules.MARK_ABSENT
-        done: dict[int, list[int]] = {slot: [] for slot in range(self.slots)}
-        asked = 0
-        for step in recover.make_ready(self.shared, mine, tags, verdict, self.slots, self.keep, 0):
-            asked += step != steps.STEP
-            if asked == fails_at and step != steps.STEP:
-                mine[cells.STATUS] = rules.BROKEN
-            elif step in REMADE[0] + REMADE[1]:
-                done[int(mine[cells.MY_SLOT])].append(step)
-        kept = [slot for slot in range(self.slots) if verdict[slot] == recover.KEPT_RECORD]
-        empty = [slot for slot in range(self.slots) if tags[slot] == rules.NO_TAG]
-        if any(done[slot] != REMADE[0] for slot in kept):
-            raise Departure(f"recovery kept {kept}, and wrote {done}")
-        if mine[cells.STATUS] == rules.DONE and any(done[slot] != REMADE[1] for slot in empty):
-            raise Departure(f"recovery found {empty} empty, and wrote {done}")
-        if newest == rules.NO_TAG:
-            self.model.take("survey_nothing")
-        else:
-            self.model.take("survey", rules.slot_of(newest), [slot in kept for slot in range(self.slots)].__getitem__)
-        if mine[cells.STATUS] == rules.DONE:
-            self.model.take("make_ready")
+            if step == steps.READ_RECORD and state.cached_record(slot):
+                tags[slot], verdict[slot] = follower.tag(state.cached_record(slot), slot), recover.CANDIDATE
+            elif step == steps.VERIFY_PAYLOAD:
+                mine[cells.STATUS] = follower.verify(slot)
+        if state.cached_mark and mine[cells.MY_TAG] == rules.NO_TAG:
+            self.new_store()  # the driver refuses this one: something was acknowledged, or nearly
             return
-        if self.shared[cells.FREE] != 0:
+        follower.survey([rules.sequence_of(int(tag)) for tag in tags])
+        self.shared[:] = 0
+        self.shared[cells.MARKED] = rules.MARK_DURABLE if state.cached_mark else rules.MARK_ABSENT
+        mine[cells.STATUS] = rules.DONE
+        asked = 0
+        one_persist = int(self.shape.one_persist)
+        for step in self.programs.make_ready(self.shared, mine, tags, verdict, slots, self.shape.keep, one_persist):
+            asked += step != steps.STEP
+            slot = int(mine[cells.MY_SLOT])
+            if step == steps.VERIFY_PAYLOAD:
+                mine[cells.STATUS] = follower.verify(slot)
+            elif step != steps.STEP and asked == fails_at:
+                mine[cells.STATUS] = rules.BROKEN
+            else:
+                mine[cells.STATUS] = rules.DONE
+                follower.recovered(step, slot)
+        if mine[cells.STATUS] == rules.DONE:
+            follower.take("ready")
+        elif self.shared[cells.FREE] != 0:
             raise Departure("a slot was handed out though recovery failed")
-        self.model.take("fail_ready", [self.chance.random() < 0.5 for _ in range(self.slots)].__getitem__)
-
-
-DOES = {
-    steps.PERSIST_PAYLOAD: "persist_payload",
-    steps.WRITE_RECORD: "write_record",
-    steps.PERSIST_RECORD: "persist_record",
-    steps.WRITE_EMPTY_RECORD: "write_empty_record",
-    steps.PERSIST_EMPTY_RECORD: "persist_empty_record",
-}
-"""The protocol's step for what a program asks its driver for, when it is done."""
+        else:
+            follower.take("fail_ready", self.flags(), self.flag())
+            self.shared[:] = 0
 
 
 SEEDS, MOVES = 100, 400
 
 
-def programs_follow_the_protocol() -> int:
+def shape_of(seed: int) -> Shape:
+    """Stores of several shapes."""
+    return Shape(2 + seed % 2, 1 + seed % 3, 2 + seed % 3, seed % 4 == 3)
+
+
+def programs_follow_the_protocol(seeds: int = SEEDS, programs: Programs | None = None) -> int:
     """The core's save and recovery programs do, step by step, only what the protocol allows; so random runs show.
 
     Several stores of several shapes; answers how many moves were followed.
     """
-    for seed in range(SEEDS):
-        run = Run(seed, savers=2 + seed % 2, keep=1 + seed % 3, in_flight=2 + seed % 3)
+    for seed in range(seeds):
+        run = Run(random.Random(seed), shape_of(seed), programs)
         for _ in range(MOVES):
             run.move()
-    return SEEDS * MOVES
+    return seeds * MOVES
+
+
+def machine_code_follows_the_protocol() -> int:
+    """The same programs as machine code, stepped from Python, do only what the protocol allows, in the same random runs."""
+    return programs_follow_the_protocol(SEEDS, compiled())

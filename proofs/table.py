@@ -20,9 +20,9 @@ def cells(claim: Claim, verdict: Verdict) -> tuple[str, ...]:
         claim.method,
         claim.bound,
         claim.strength,
-        "refuted" if verdict.twin_refuted else "NOT REFUTED",
+        "refuted" if verdict.twin_refuted else "-" if verdict.skipped else "NOT REFUTED",
         f"{verdict.seconds:.1f}",
-        "ok" if verdict.ok else "FAILED",
+        "FAILED" if not verdict.ok else "skipped" if verdict.skipped else "ok",
     )
 
 
@@ -36,8 +36,11 @@ def summary(results: Sequence[tuple[Claim, Verdict]]) -> str:
     )
     if failed:
         return f"{failed} of {len(results)} claims FAILED ({seconds:.0f} s)"
+    skipped = [claim.name for claim, verdict in results if verdict.skipped]
+    left_out = f"; SKIPPED here: {', '.join(skipped)}" if skipped else ""
     return (
-        f"{len(results)} claims stand: {counts}; every twin refuted ({seconds:.0f} s). Not proved: see proofs/README.md"
+        f"{len(results)} claims stand: {counts}; every twin refuted{left_out} ({seconds:.0f} s). "
+        "Not proved: see proofs/README.md"
     )
 
 
@@ -63,7 +66,7 @@ def print_table(results: Sequence[tuple[Claim, Verdict]]) -> None:
     else:
         table = Table(*COLUMNS)
         for row in rows:
-            table.add_row(*row, style="" if row[-1] == "ok" else "bold red")
+            table.add_row(*row, style="bold red" if row[-1] == "FAILED" else "")
         Console(width=None if sys.stdout.isatty() else 200).print(table)
     for line in failures(results):
         print(line)
@@ -102,10 +105,11 @@ def markdown(claims: Sequence[Claim]) -> str:
 
 
 def sections(
-    claims: Sequence[Claim], assumptions: dict[str, str], not_proved: Sequence[tuple[str, Any]]
+    guarantee: str, claims: Sequence[Claim], assumptions: dict[str, str], not_proved: Sequence[tuple[str, Any]]
 ) -> dict[str, str]:
     """What the README takes from the ledger, by the name of the section's marks."""
     return {
+        "guarantee": guarantee,
         "claims": markdown(claims),
         "assumptions": "\n".join(f"- **{name}**: {why}" for name, why in assumptions.items()),
         "not-proved": "\n".join(f"- **{what}**. {instead}" for what, instead in not_proved),

@@ -9,9 +9,12 @@ from typing import Any
 
 
 def find(dotted: str) -> tuple[Any, str]:
-    """The holder of a dotted name and the last part: a module's attribute."""
-    module, _, attribute = dotted.rpartition(".")
-    return importlib.import_module(module), attribute
+    """The holder of a dotted name and the last part: an attribute of a module, or of a class in one."""
+    holder, _, attribute = dotted.rpartition(".")
+    module, _, name = holder.rpartition(".")
+    if name[:1].isupper():
+        return getattr(importlib.import_module(module), name), attribute
+    return importlib.import_module(holder), attribute
 
 
 @contextlib.contextmanager

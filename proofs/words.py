@@ -116,5 +116,5 @@ def word_geometry() -> Iterator[Obligation]:
         return z3.SignExt(64, short.bits) == long.bits
 
     yield within, agree(rules.align_up(narrow[0]), rules.align_up(wide[0]))
-    yield within, agree(rules.words_for(narrow[0]), rules.words_for(wide[0]))
+    yield z3.And(within, count <= rules.SLOT_LIMIT), agree(rules.words_for(narrow[0]), rules.words_for(wide[0]))
     yield within, agree(rules.slot_file_bytes(narrow[1], narrow[0]), rules.slot_file_bytes(wide[1], wide[0]))

@@ -1,4 +1,4 @@
-"""Claims that z3 proves: each is a list of obligations, and z3 must find nothing that breaks any of them.
+"""Claims on words that two solvers prove: each is a list of obligations, and neither may find anything that breaks one.
 
 An *obligation* is what is given and what must then hold. z3 is asked for a case where it does not (`unsat` expected),
 and for a case of what is given (`sat` expected: nothing is proved of nothing). `unknown`, which is also what a time-out
@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import z3
 
 from .claim import Claim, Verdict
+from .second_solver import second_word
 from .twins import find, in_place_of
 
-REQUIRES = ("z3-solver",)
 MILLISECONDS = 20_000
 """For one question; the slowest takes a hundredth of it."""
 
@@ -45,6 +45,9 @@ def prove(obligations: Iterable[Obligation]) -> tuple[int, list[str], str]:
             return count, [f"obligation {count} is broken by {case}"], case
         if word != "unsat":
             return count, [f"obligation {count}: {word}"], ""
+        word = second_word([given, z3.Not(wanted)])
+        if word != "unsat":
+            return count, [f"obligation {count}: {word} (cvc5)"], ""
         word, _ = ask(given)
         if word != "sat":
             return count, [f"obligation {count}: what is given is {word}"], ""
@@ -59,7 +62,7 @@ def check(claims: Sequence[Claim]) -> Iterator[Verdict]:
         weakened, _ = find(f"proofs.weakened.{claim.twin_name}")
         with in_place_of(claim.weakens, getattr(weakened, claim.twin_name)):
             _, survived, example = attempt(claim)
-        said = f"{count} obligations proved"
+        said = f"{count} obligations proved, by z3 and by cvc5"
         details: list[str] = []
         if wrong:
             said, details = "not proved", wrong

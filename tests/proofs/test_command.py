@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -131,24 +132,64 @@ def test_the_table_needs_no_rich(
     assert all(claim.name in printed for claim in CLAIMS)
 
 
-def test_a_missing_tool_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+NEEDED = {
+    "tag-order": "crosshair-tool",
+    "word-tag-order": "cvc5",
+    "row-survives": "cvc5",
+    "counters-lose-nothing": "numba",
+}
+
+
+@pytest.mark.parametrize("claim", NEEDED)
+def test_a_missing_tool_is_named(
+    claim: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = metadata.version
+
     def missing(package: str) -> str:
-        raise metadata.PackageNotFoundError(package)
+        if package == NEEDED[claim]:
+            raise metadata.PackageNotFoundError(package)
+        return version(package)
 
     monkeypatch.setattr(check.metadata, "version", missing)
-    assert check.main(["--only", "tag-order", "--json"]) == 2
+    assert check.main(["--only", claim, "--json"]) == 2
     captured = capsys.readouterr()
     assert captured.out == ""
-    assert captured.err.startswith("lastgood: crosshair-tool is not installed")
+    assert captured.err.startswith(f"lastgood: {NEEDED[claim]} is not installed")
     assert len(captured.err.splitlines()) == 1
 
 
-def test_another_version_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    monkeypatch.setattr(check.metadata, "version", lambda package: "0.0.1")
-    assert check.main(["--only", "tag-order"]) == 2
+@pytest.mark.parametrize("claim", NEEDED)
+def test_another_version_is_named(
+    claim: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    version = metadata.version
+    package = NEEDED[claim]
+    monkeypatch.setattr(check.metadata, "version", lambda name: "0.0.1" if name == package else version(name))
+    assert check.main(["--only", claim]) == 2
     error = capsys.readouterr().err
-    assert "crosshair-tool 0.0.1" in error
-    assert check.pinned_versions()["crosshair-tool"] in error
+    assert f"{package} 0.0.1" in error
+    assert check.pinned_versions()[package] in error
+
+
+def test_what_cannot_be_checked_here_is_shown_and_does_not_fail(
+    tool: object, capsys: pytest.CaptureFixture[str]
+) -> None:
+    skipped = Verdict("tag-order", False, False, 0.0, "skipped: no such processor", skipped=True)
+    tool(lambda claim: skipped if claim.name == "tag-order" else stands(claim))  # type: ignore[operator]
+    assert check.main([]) == 0
+    printed = capsys.readouterr().out
+    assert "skipped" in printed
+    assert "SKIPPED here: tag-order" in printed
+
+
+def test_an_unknown_method_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    strange = dataclasses.replace(CLAIMS[0], method="oracle")
+    monkeypatch.setattr("proofs.ledger.CLAIMS", (strange,))
+    assert check.main(["--only", strange.name]) == 2
+    error = capsys.readouterr().err
+    assert error.startswith(f"lastgood: {strange.name} names the tool oracle")
+    assert len(error.splitlines()) == 1
 
 
 def test_a_version_that_nobody_fixed_is_refused() -> None:

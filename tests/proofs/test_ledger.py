@@ -8,12 +8,12 @@ import re
 
 import pytest
 
-from proofs import decisions, geometry, recovery, saving, weakened, words
+from proofs import claims_of_trials, decisions, geometry, recovery, saving, weakened, words
 from proofs.check import METHODS
 from proofs.claim import PROMISES, STRENGTHS, Claim
-from proofs.ledger import ASSUMPTIONS, CLAIMS, NOT_PROVED
+from proofs.ledger import ASSUMPTIONS, CLAIMS, GUARANTEE, NOT_PROVED
+from proofs.protocol.theorems import STATE_THEOREMS, STEP_THEOREMS
 from proofs.protocol_mutants import MUTANTS
-from proofs.protocol_theorems import STATE_THEOREMS, STEP_THEOREMS
 from proofs.readme import README, with_ledger
 from proofs.twins import find
 
@@ -76,7 +76,7 @@ def test_every_word_claim_is_in_the_ledger() -> None:
 
 
 def test_every_theorem_is_in_the_ledger() -> None:
-    claimed = {claim.name for claim in CLAIMS if claim.module == "proofs.protocol_theorems"}
+    claimed = {claim.name for claim in CLAIMS if claim.module == "proofs.protocol.theorems"}
     assert claimed == {*STATE_THEOREMS, *STEP_THEOREMS}
 
 
@@ -105,6 +105,16 @@ def test_what_is_not_proved_is_as_prominent_as_what_is() -> None:
     assert "Claims" in headings
     assert headings.index("What is NOT proved") == headings.index("Claims") + 1
     assert len(NOT_PROVED) >= 5
+
+
+def test_the_readme_begins_with_the_guarantee() -> None:
+    assert README.read_text(encoding="utf-8").split("<!-- end -->")[0].endswith(f"{GUARANTEE}\n")
+    assert "tested" in GUARANTEE
+    assert "not proved" in GUARANTEE
+
+
+def test_what_is_tried_is_not_called_confirmed() -> None:
+    assert {claim.strength for claim in claims_of_trials.TRIALS} == {"tested"}
 
 
 def test_at_least_twelve_claims_are_confirmed_over_all_paths() -> None:
