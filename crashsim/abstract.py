@@ -49,9 +49,9 @@ class Abstract:
 
     def __init__(self, bounds: Bounds, mistake: str = "") -> None:
         """Raises ValueError for bounds that the model does not have."""
-        if bounds.keep != 1 or bounds.faults or bounds.restarts or bounds.one_persist:
+        if bounds.keep != 1 or bounds.faults or bounds.restarts or bounds.one_persist or not bounds.saves:
             raise ValueError(
-                "the abstract model keeps one checkpoint, with two persists, and nothing fails or restarts"
+                "the abstract model keeps one checkpoint, with two persists, counts saves, and nothing fails or restarts"
             )
         if bounds.medium not in MEDIA:
             raise ValueError(f"the abstract model does not know the medium {bounds.medium}, only {', '.join(MEDIA)}")

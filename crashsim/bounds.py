@@ -12,8 +12,9 @@ USED_STORE = "u"
 class Bounds(NamedTuple):
     """Sizes of the store, how much happens to it, and on which medium.
 
-    `savers` saves at once, `saves` in all, each by `writers` threads, the newest `keep` kept; at most `faults` steps
-    fail; the process starts again at most `restarts` times and goes on saving (crashes without that are always tried).
+    `savers` saves at once, `saves` in all (0: any number), each by `writers` threads, the newest `keep` kept; at most
+    `faults` steps fail; the process starts again at most `restarts` times and goes on saving (crashes without that are
+    always tried).
     """
 
     savers: int = 2
@@ -39,7 +40,7 @@ class Bounds(NamedTuple):
         """The bounds in words."""
         words = [
             _counted(self.savers, "saver"),
-            _counted(self.saves, "save"),
+            _counted(self.saves, "save") if self.saves else "any number of saves",
             _counted(self.writers, "writer"),
             f"keep {self.keep}",
             _counted(self.slots, "slot"),
@@ -55,7 +56,7 @@ def _counted(count: int, noun: str) -> str:
 
 LIMITS = {
     "savers": (1, 9),
-    "saves": (1, 99),
+    "saves": (0, 99),
     "writers": (1, len(CHUNK_LETTERS)),
     "keep": (1, 16),
     "faults": (0, 99),
@@ -72,6 +73,9 @@ MEASURED = {
     3: {3: 66_782, 4: 979_668},
 }
 """States on the page cache with two writers, by savers that really overlap and by saves: what was counted."""
+
+ANY_NUMBER = {1: 59, 2: 104_363}
+"""The same where any number of saves is allowed."""
 
 _PER_SAVER = 34  # a further saver, where nothing was counted
 _PER_SAVE = 9  # a further save of three savers or more; of two it is what the last two counts say
@@ -109,8 +113,8 @@ def estimate(bounds: Bounds) -> Estimate:
     """What a search within these bounds will take, told before it begins."""
     states = _states(bounds)
     smaller = bounds
-    while _states(smaller) > AT_MOST and smaller.saves > 1:
-        smaller = smaller._replace(saves=smaller.saves - 1)
+    while _states(smaller) > AT_MOST and smaller.saves != 1:
+        smaller = smaller._replace(saves=(smaller.saves or 10) - 1)
     walks = "take --random 10000 walks"
     fits = _states(smaller) <= AT_MOST and smaller.saves >= smaller.savers
     instead = f"{walks}, or --saves {smaller.saves}, which is exhaustive" if fits else f"{walks}, or fewer --savers"
@@ -118,12 +122,14 @@ def estimate(bounds: Bounds) -> Estimate:
 
 
 def _states(bounds: Bounds) -> float:
-    overlapping = min(bounds.savers, bounds.saves)
+    overlapping = min(bounds.savers, bounds.saves or bounds.savers)
     known = MEASURED[min(overlapping, max(MEASURED))]
     counted = [saves for saves in known if saves <= bounds.saves]
     nearest = max(counted) if counted else min(known)
     states = float(known[nearest])
-    if overlapping == 1:
+    if not bounds.saves:
+        states = ANY_NUMBER.get(overlapping, 104_363 * 1000.0 ** (overlapping - 2))
+    elif overlapping == 1:
         states *= bounds.saves / nearest
     else:
         states *= (_PER_SAVE if overlapping > 2 else 2.6) ** (bounds.saves - nearest)

@@ -27,6 +27,7 @@ from .core_aftermath import Aftermath
 from .core_driver import Driver, Event, Interned
 from .core_events import EventJudge, Ghost, remembered
 from .core_recovery import Recovery
+from .core_same import Same
 from .core_target import Target, cells, rules
 from .core_words import tag_text
 from .media import MEDIA
@@ -51,10 +52,12 @@ class CoreSystem:
         *,
         restart_once: bool = False,
         losses: int | None = None,
+        by_order: bool = False,
     ) -> None:
         """Judge `promises`, recovering in each way of `digests`. With `restart_once`, a search that never visits a state
         twice is spared the moves into another life that it has seen from an equal medium. With `losses`, a power
-        loss takes at most so many writes."""
+        loss takes at most so many writes. With `by_order`, and for any number of saves, sequences are told apart by
+        their order alone (`core_same`)."""
         self.target = target
         self.bounds = bounds
         self.digests = tuple(digests)
@@ -65,6 +68,8 @@ class CoreSystem:
         self.events = EventJudge(self.driver, bounds)
         self.aftermaths = [self._aftermath(each) for each in digests]
         self.ghosts = Interned()
+        wanted = by_order or not bounds.saves
+        self.same = Same(target, bounds, self.driver, self.store, self.ghosts) if wanted else None
         self._clean: set[tuple[int, int, int]] = set()
         self._restarted: set[tuple[int, int]] | None = set() if restart_once else None
 
@@ -102,7 +107,9 @@ class CoreSystem:
         return (self.driver.idle,) * self.bounds.savers
 
     def canonical(self, state: State) -> State:
-        """The state that stands for all that differ only in which saver is which."""
+        """What is equal for states that differ only in which saver is which, and by order in the size of sequences."""
+        if self.same is not None:
+            return self.same.key(state)
         return state[:3] + tuple(sorted(state[3:]))
 
     # --- where it goes -----------------------------------------------------------------------------------------------
@@ -116,7 +123,7 @@ class CoreSystem:
             saver = state[index]
             kind = driver.savers.values[saver].node.kind
             if kind == TOUCHES:
-                if saver == driver.idle and remembers.started == self.bounds.saves:
+                if saver == driver.idle and self._all_started(remembers):
                     continue
                 touched = driver.touch(words, saver)
                 moved = (touched.words, medium, ghost, *state[3:index], touched.saver, *state[index + 1 :])
@@ -133,6 +140,10 @@ class CoreSystem:
                         yield self._judged(f"{index - 3}{letter}", moved, index, events)
         if self.bounds.restarts:
             yield from self._restarts(state)
+
+    def _all_started(self, ghost: Ghost) -> bool:
+        """Whether the bounds allow no further save."""
+        return bool(self.bounds.saves and ghost.started == self.bounds.saves)
 
     def _allowed(self, state: State, event: Event) -> bool:
         """Whether the bounds, or the driver's own rules, let this happen here."""
@@ -163,7 +174,7 @@ class CoreSystem:
     def _restarts(self, state: State) -> Iterator[Move]:
         """Every crash followed by a completed recovery; the savers start anew on what it left."""
         ghost = self.ghosts.values[state[2]]
-        if ghost.life == self.bounds.restarts or ghost.started == self.bounds.saves:
+        if ghost.life == self.bounds.restarts or self._all_started(ghost):
             return
         if self._restarted is not None:
             if state[1:3] in self._restarted:

@@ -47,6 +47,8 @@ class Node:
     passed: frozenset[int]
     worst: int
     history: tuple[int, ...]
+    snapshot: Any
+    """Where the frame stood at its last yield, by its live variables; and what it was answered there, if anything."""
     answered: dict[int, Node] = field(default_factory=dict)
 
 
@@ -138,7 +140,7 @@ class Program:
         key = (kind, request, tuple(words), passed, worst, snapshot)
         node = self._known.get(key)
         if node is None:
-            node = Node(len(self.nodes), kind, request, tuple(words), passed, worst, history)
+            node = Node(len(self.nodes), kind, request, tuple(words), passed, worst, history, snapshot)
             self.nodes.append(node)
             self._known[key] = node
         return node

@@ -91,7 +91,16 @@ def test_rows_grow_with_the_search() -> None:
 
 
 @pytest.mark.parametrize(
-    "bounds", [Bounds(keep=2), Bounds(faults=1), Bounds(restarts=1), Bounds(one_persist=1), Bounds(medium="strict")]
+    "bounds",
+    [
+        Bounds(keep=2),
+        Bounds(faults=1),
+        Bounds(restarts=1),
+        Bounds(one_persist=1),
+        Bounds(saves=0),
+        Bounds(medium="strict"),
+    ],
+    ids=["keep", "faults", "restarts", "one-persist", "any-number", "medium"],
 )
 def test_what_is_beyond_the_model_is_refused(bounds: Bounds) -> None:
     with pytest.raises(ValueError, match="the abstract model"):

@@ -19,6 +19,7 @@ from lastgood.crashsim.bounds import AT_MOST, LIMITS, Bounds, estimate
         pytest.param(Bounds(saves=3, restarts=1), 19_201, id="a-restart"),
         pytest.param(Bounds(medium="block"), 51_729, id="block"),
         pytest.param(Bounds(medium="pmem"), 64_431, id="pmem"),
+        pytest.param(Bounds(saves=0), 104_363, id="any-number"),
         pytest.param(Bounds(savers=3, saves=4, medium="block"), 3_002_719, id="three-savers-block"),
     ],
 )
@@ -34,7 +35,14 @@ def test_what_can_be_finished_is_not_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "bounds", [Bounds(savers=4, saves=9), Bounds(saves=30), Bounds(savers=9, saves=99, writers=8, faults=9)]
+    "bounds",
+    [
+        Bounds(savers=4, saves=9),
+        Bounds(saves=30),
+        Bounds(savers=3, saves=0),
+        Bounds(savers=9, saves=99, writers=8, faults=9),
+    ],
+    ids=["four-savers", "thirty-saves", "any-number", "most"],
 )
 def test_what_is_too_large_says_so_in_one_line_with_a_way_out(bounds: Bounds) -> None:
     told = estimate(bounds)
@@ -54,5 +62,6 @@ def test_the_alternative_fits() -> None:
 @pytest.mark.parametrize("name", ["savers", "saves", "writers", "faults", "restarts"])
 def test_more_of_anything_is_never_less_work(name: str) -> None:
     least, most = LIMITS[name]
+    least = max(least, name == "saves")  # 0 saves are any number
     sizes = [estimate(Bounds(**{name: value})).states for value in range(least, min(most, 12) + 1)]
     assert sizes == sorted(sizes)
