@@ -113,6 +113,12 @@ def test_the_readme_begins_with_the_guarantee() -> None:
     assert "not proved" in GUARANTEE
 
 
+def test_the_package_says_no_more_than_the_ledger() -> None:
+    """The README's sentence on guarantees is the ledger's, word for word."""
+    package = README.parent.parent / "README.md"
+    assert GUARANTEE in " ".join(package.read_text(encoding="utf-8").split())
+
+
 def test_what_is_tried_is_not_called_confirmed() -> None:
     assert {claim.strength for claim in claims_of_trials.TRIALS} == {"tested"}
 

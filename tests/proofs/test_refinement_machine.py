@@ -62,12 +62,12 @@ def drive(programs: Programs, *, examples: int, steps: int = 40, shrink: bool = 
 
 
 def test_interpreted_programs_follow_the_protocol() -> None:
-    drive(interpreted(), examples=60)
+    drive(interpreted(), examples=25)
 
 
 @pytest.mark.skipif(not COMPILED, reason="runs compiled code")
 def test_compiled_programs_follow_the_protocol() -> None:
-    drive(compiled_once(), examples=120)
+    drive(compiled_once(), examples=60)
 
 
 @pytest.mark.nightly
