@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import threading
 import time
 from collections.abc import Callable
@@ -17,6 +19,7 @@ from lastgood.benchmarks.train.job import STEP_KINDS, Job, differences
 from lastgood.benchmarks.train.loop import Cell, Loop, measure, run_cell
 from lastgood.benchmarks.train.ours import Lastgood
 from lastgood.benchmarks.train.plain import TorchSave
+from lastgood.benchmarks.train.process import run_alone
 
 SMALL = {"state_mb": 1, "step_seconds": 0.001, "least_seconds": 0.01}
 
@@ -164,3 +167,33 @@ def test_differences_are_by_name() -> None:
     assert differences(one, {"a": torch.ones(3), "b": torch.zeros(2)}) == []
     assert differences(one, {"a": torch.ones(3)}) == ["b"]
     assert differences(one, {"a": torch.tensor([1.0, 1.0, 2.0]), "b": torch.zeros(2)}) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("work", "said"),
+    [
+        (lambda: {"answer": 42}, None),
+        (lambda: {}["no"], "KeyError: 'no' (test_cells.py:"),
+        (lambda: os._exit(3), "its process died"),
+        (lambda: time.sleep(60), "not done after 1 s"),
+    ],
+    ids=["done", "raises", "dies", "hangs"],
+)
+def test_whatever_a_process_does_its_end_is_told_and_nobody_of_it_is_left(
+    work: Callable[[], Any], said: str | None, tmp_path: Path
+) -> None:
+    """Each also starts a process of its own, as some peers do."""
+
+    def busy() -> Any:
+        child = subprocess.Popen(["sleep", "60"])
+        (tmp_path / "child").write_text(str(child.pid))
+        return work()
+
+    told = run_alone(busy, str(tmp_path), 1.0 if said and "done" in said else 60.0)
+    assert told.get("answer") == (None if said else 42)
+    assert (said or "") in told.get("error", "")
+    child = int((tmp_path / "child").read_text())
+    end = time.monotonic() + 30
+    while Path(f"/proc/{child}").exists() and time.monotonic() < end:
+        time.sleep(0.01)
+    assert not Path(f"/proc/{child}").exists()

@@ -76,7 +76,10 @@ def _result(reading: int, child: int, longest_seconds: float) -> dict[str, Any]:
             most = max(most, sum(proportional_bytes(each) for each, _ in members(child) if each != child))
     else:
         return {"error": f"not done after {longest_seconds:.0f} s"}
-    told: dict[str, Any] = json.loads(content) if content else {"error": "its process died"}
+    try:
+        told: dict[str, Any] = json.loads(content)
+    except ValueError:
+        told = {"error": "its process died"}
     return told | {"descendant_bytes": most}
 
 
