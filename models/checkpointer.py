@@ -43,7 +43,7 @@ from .progress import Progress, Tracker
 from .restoring import restore_newest
 from .retention import Keeping, Retention
 from .rng import capture_streams
-from .room import make_room, open_existing, open_or_create, refuse_if_removed, warn_of_other_sizes
+from .room import make_room, open_existing, open_or_create, warn_of_other_sizes
 from .save_load import META
 
 logger = logging.getLogger("lastgood")
@@ -237,7 +237,6 @@ class Checkpointer(Keeping, Leaving):
             self._store = open_or_create(
                 self.directory, total_bytes=room, new_run=self._new_run, **self._sizes, **self._store_options
             )
-        refuse_if_removed(self._store, self.directory)
         make_room(self._store, total_bytes)
         return self._store
 

@@ -107,19 +107,20 @@ class Tracker:
         return ended
 
     def look(self) -> None:
-        """Count the saves that have ended."""
-        still: list[Ticket] = []
-        for ticket in self.in_flight:
+        """Count the saves that have ended. A signal handler may look while somebody looks: each end is counted once."""
+        for ticket in tuple(self.in_flight):
             if ticket.durable and ticket.sequence > self._durable_sequence:
                 self._durable_step, self._durable_sequence = ticket.step, ticket.sequence
             if not ticket.done:
-                still.append(ticket)
+                continue
+            try:
+                self.in_flight.remove(ticket)  # one call of the interpreter: whoever comes second finds it gone
+            except ValueError:
                 continue
             self._counts[ticket.outcome] += 1
             self._ended.append((ticket.step, ticket.durable))
             if ticket.outcome == "failed":
                 self._failed.append(ticket)
-        self.in_flight = still
 
     def snapshot(self, update_wait_seconds: float = 0.0) -> Progress:
         """The numbers now."""

@@ -31,6 +31,7 @@ from .cadence import seconds_of
 from .errors import NotKept
 from .exports import copy_out
 from .state_file import SUFFIX, open_state_file
+from .whole_file import make_directory
 
 logger = logging.getLogger("lastgood")
 
@@ -106,7 +107,7 @@ class Keeper:
         path = self.path_of(name)
         for record in store.records():
             if record.step == step:
-                os.makedirs(os.path.dirname(path), exist_ok=True)
+                make_directory(os.path.dirname(path))
                 copy_out(store, record, path, replace=True)
                 return path
         steps = sorted({record.step for record in store.records()})
@@ -165,7 +166,7 @@ class Keeper:
         kept = self.kept()
         if record.step not in kept and rule.wants(record.step, record.saved_at, self._copies(kept)):
             path = os.path.join(self._directory, KEPT, f"step-{record.step:012d}{SUFFIX}")
-            os.makedirs(os.path.dirname(path), exist_ok=True)
+            make_directory(os.path.dirname(path))
             copy_out(store, record, path)
 
     def _copies(self, kept: dict[int, str]) -> list[tuple[int, float]]:

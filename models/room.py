@@ -57,12 +57,6 @@ def warn_of_other_sizes(store: Store, *, in_flight: int, keep: int) -> None:
             logger.warning("%s was made with %s=%d, which stays; %d was asked for", store.path, name, made, wanted)
 
 
-def refuse_if_removed(store: Store, path: Any) -> None:
-    """Raise NoStore when the directory of an open store was removed: its files could be written to, for nothing."""
-    if isinstance(path, str | os.PathLike) and not os.path.lexists(os.path.join(path, "header")):
-        raise NoStore(f"{store.path} was removed while it was open: nothing saved into it would be there afterwards")
-
-
 def make_room(store: Store, total_bytes: int) -> None:
     """See to it that a state of this size fits into the store's slots: grow them, and say so."""
     if total_bytes > store.slot_bytes:

@@ -38,3 +38,12 @@ def writing(path: str, *, replace: bool = False, check: Callable[[str], object] 
             os.unlink(beside)
         raise
     persist_directory(os.path.dirname(os.path.abspath(path)))
+
+
+def make_directory(path: str) -> None:
+    """Make a directory whose parent is there, durably: what will be in it must not lose its way to it."""
+    try:
+        os.mkdir(path)
+    except FileExistsError:
+        return
+    persist_directory(os.path.dirname(path))
