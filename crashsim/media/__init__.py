@@ -2,7 +2,7 @@
 
     strict           everything becomes durable in the order in which it was issued
     page-cache       ordinary files, with no more order than POSIX gives
-    ext4             ordinary files on ext4: a journal, data before the size that shows it, sizes late
+    ext4             ordinary files on ext4: a journal for names, sizes late, zeros for what is not there yet
     block            a disk with a volatile cache, written to past the page cache
     mmap             a file mapped into memory, and msync
     pmem             persistent memory: cache lines, write-backs, fences of each thread
