@@ -39,17 +39,17 @@ LADDER = (
 def cells_of(mutant: str, medium: str, *, second_limit: float | None = None) -> Iterator[Cell]:
     """The cells of one mutant on one medium, one a way of recovering; none where nothing is claimed."""
     if mutant in MUTANTS:
-        for way in ways_of(mutant, medium):
+        for way in ways_of(mutant, medium, fails=claims_failures(medium)):
             yield _cell(mutant, medium, way, second_limit)
     else:
         yield _cut_cell(mutant, medium, second_limit)
 
 
-def ways_of(mutant: str, medium: str) -> tuple[str, ...]:
-    """The ways of recovering in which this mutant is judged on this medium."""
+def ways_of(mutant: str, medium: str, *, fails: bool) -> tuple[str, ...]:
+    """The ways of recovering in which it is judged here; `fails`: whether anything is claimed about steps that fail."""
     if mutant not in MUTANTS:
         return ("both",)
-    claimed = MUTANTS[mutant].bounds.faults == 0 or claims_failures(medium)
+    claimed = MUTANTS[mutant].bounds.faults == 0 or fails
     return tuple(way for way in MUTANTS[mutant].ways if claimed and way in claimed_ways(medium))
 
 
