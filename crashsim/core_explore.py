@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .bounds import Bounds
+from .core_lazy import LazySystem
 from .core_minimal import lost_operations, minimised
 from .core_parts import Problem, Spread
 from .core_recovery import IGNORED, TRUSTED
@@ -106,13 +107,15 @@ def explore(
     depth: int = 0,
     executor: Executor | None = None,
     parts: int = 16,
+    put_off: bool = False,
     second_limit: float | None = None,
     progress: Progress | None = None,
 ) -> Report:
     """Search within the bounds, or take random walks, and report.
 
     Walks go by priorities when `depth` is not 0 (`walks`). An `executor` of `concurrent.futures`, or one that a cluster
-    offers, is handed each level of the search in so many parts; verdict and counts are those of one process.
+    offers, is handed each level of the search in so many parts; verdict and counts are those of one process. With
+    `put_off`, steps that nobody else can notice are put off (`core_lazy`): fewer states, which stand for the others.
     """
     if executor is not None and not walks:
         spread = Spread(executor, Problem(program, bounds, digests, promises, target_named), parts)
@@ -123,6 +126,10 @@ def explore(
         system = CoreSystem(target_named(program, bounds.medium), bounds, digests, promises, restart_once=not walks)
         if walks:
             result = random_walks(system, walks, seed, depth=depth, progress=progress)
+        elif put_off:
+            lazy = LazySystem(system)
+            result = breadth_first(lazy, second_limit=second_limit, progress=progress)
+            result.counterexample = result.counterexample and lazy.told(result.counterexample)
         else:
             result = breadth_first(system, second_limit=second_limit, progress=progress)
         images = system.images()
