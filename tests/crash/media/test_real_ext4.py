@@ -144,6 +144,8 @@ def images(program: str, folder: Path, *, eager: bool) -> Iterator[str]:
             shutil.copyfile(disk, copy)
             with mounted(copy, folder / "copied") as copied:
                 yield tree(copied)
+            copy.unlink()
+    disk.unlink()
 
 
 @pytest.mark.parametrize("eager", [False, True], ids=["lazy", "eager"])
