@@ -36,13 +36,16 @@ from .stateful.ledger import Save, require
 from .stateful.threads import StandingTime, Threads
 
 THREADED = ("arena", "engine", "scan", "store", "ticket", "writers")
+SLOT_BYTES = 9000
+GROWN_BYTES = SLOT_BYTES + 3 * 4096
 TIMED = ("engine", "flight", "reader", "store")
 
 
 class CoreAdapter(Adapter):
     """A small store of lastgood's. See Adapter."""
 
-    payload_bytes = 9000
+    payload_bytes = SLOT_BYTES
+    chores = ("grow", "verify")
 
     def __init__(
         self,
@@ -64,7 +67,7 @@ class CoreAdapter(Adapter):
         self.reads_beside = not ignores_digests
         self._ignores_digests = ignores_digests
         self._sizes: dict[str, Any] = {
-            "slot_bytes": 9000,
+            "slot_bytes": SLOT_BYTES,
             "chunk_bytes": 4096,
             "meta_bytes": 800,
             "in_flight": in_flight,
@@ -134,10 +137,21 @@ class CoreAdapter(Adapter):
             )
         store.continue_run()
         self.room_bytes = store.total_bytes + HEADER_BYTES  # the header is written aside when it is repaired
+        self.payload_bytes = store.slot_bytes
         return store
 
+    def do(self, store: Store, chore: str) -> None:
+        """See Adapter."""
+        if chore == "verify":
+            store.verify()
+        elif store.slot_bytes < GROWN_BYTES:
+            slots, page = store.in_flight + store.keep, 4096
+            self.room_bytes = store.total_bytes + HEADER_BYTES + 2 * page * slots  # payload, and perhaps its record
+            store.grow(store.slot_bytes + page)
+            self.payload_bytes = store.slot_bytes
+
     def save(self, store: Store, number: int, payload: bytes) -> bool:
-        """See Adapter. Every third payload is pushed, a piece at a time."""
+        """See Adapter. Every third payload is pushed, a piece at a time, and some of these are abandoned."""
         meta = bytes([number % 256]) * (number * 97 % 800)
         try:
             if number % 3 == 0:
@@ -164,6 +178,9 @@ class CoreAdapter(Adapter):
         for start in range(0, len(payload), 2500):
             self._schedule.pause("push")
             saving.push(payload[start : start + 2500])
+        if number % 7 == 0:
+            saving.abandon()
+            raise Busy("its producer gave up")
         return saving.finish()
 
     def _note_told(self, failure: SaveFailed) -> None:

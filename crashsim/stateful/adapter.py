@@ -50,6 +50,8 @@ class Adapter:
     """The largest payload."""
     reads_beside = True
     """Whether a read may run beside saves."""
+    chores: tuple[str, ...] = ()
+    """What else the store can be told to do, at any moment: see `do`."""
     room_bytes: int | None = None
     """What all files together may take (promise `bounded`)."""
 
@@ -71,6 +73,9 @@ class Adapter:
 
     def close(self, store: Any) -> None:
         """The end in good order. Raises when a failure was not told yet."""
+
+    def do(self, store: Any, chore: str) -> None:
+        """One of the chores. Raises when it failed; nothing that is kept may suffer."""
 
     def sequence(self, number: int) -> int | None:
         """Where a save stands in the store's own order, where it has one; else the later one of two is the newer."""

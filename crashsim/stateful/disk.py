@@ -5,7 +5,8 @@ The rules are those of ordinary files behind a page cache (`media/page_cache`), 
     write, resize     land in the cache; each sector, and the size, may reach the medium at any later moment, or never
     persist           of a file: on return all that was written to it before is on the medium, its *name* is not
     rename, remove    of names: in the cache, one micro-operation each, until `persist_names` returns
-    failed persist    its sectors are marked clean: readable, never written again by later persists, perhaps on the medium
+    failed persist    its sectors are marked clean: readable, never written again by later persists, perhaps on the medium;
+                      sizes and names, which file systems keep in a log, are left for the next persist
     kill              changes nothing: the next process reads the cache
     power loss        any set of what is outstanding is on the medium, the rest never was
 
@@ -171,7 +172,8 @@ class Disk:
             else:
                 effects = tuple(effect for effect in micro.effects if effect[0] not in forced)
                 if effects:
-                    left.append(micro._replace(effects=effects, is_forgotten=micro.is_forgotten or covered))
+                    is_forgotten = micro.is_forgotten or (covered and failed and is_sector(effects[0][0]))
+                    left.append(micro._replace(effects=effects, is_forgotten=is_forgotten))
         self._outstanding = left[::-1]
 
     def _issue(self, file: int, *effects: tuple[Place, object]) -> None:
@@ -268,3 +270,8 @@ class Disk:
         place = (number, offset // SECTOR)
         self._outstanding = [micro for micro in self._outstanding if micro.effects[0][0] != place]
         self._medium[place] = bytes(content[place[1] * SECTOR : (place[1] + 1) * SECTOR])
+
+
+def is_sector(place: Place) -> bool:
+    """Whether this is content, as against a size or a name."""
+    return place[0] != NAMES and place[1] != SIZE

@@ -127,6 +127,15 @@ class StoreMachine(RuleBasedStateMachine):
         if self.world.store is not None and "read" not in self.world.calls:
             self.world.advance(self.world.read(), steps if steps and self.world.adapter.reads_beside else 100)
 
+    @precondition(lambda self: self.world.adapter.chores)
+    @rule(which=FEW, steps=STEPS)
+    def do(self, which: int, steps: int) -> None:
+        """What else the store can do."""
+        self._open()
+        chore = self.world.adapter.chores[which % len(self.world.adapter.chores)]
+        if self.world.store is not None and chore not in self.world.calls:
+            self.world.advance(self.world.do(chore), steps)
+
     @precondition(
         lambda self: self.world.adapter.reads_beside and type(self.world.adapter).look_beside is not Adapter.look_beside
     )

@@ -164,6 +164,16 @@ class World:
 
         return self._call("read", lambda: adapter.read(store), ended)
 
+    def do(self, chore: str) -> Fibre:
+        """Something else in the process that saves; it stands before its first step."""
+
+        def ended(fibre: Fibre) -> None:
+            if fibre.error is not None:
+                self.ledger.judge_failure(fibre.error, Demand(), f"{chore}:", is_excused=bool(self.refused))
+
+        store, adapter = self.store, self.adapter
+        return self._call(chore, lambda: adapter.do(store, chore), ended)
+
     def look_beside(self) -> None:
         """A reader in another process, at this moment, undisturbed."""
         hook, self.disk.hook = self.disk.hook, nothing_refused

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import zlib
-from typing import ClassVar
+from typing import Any, ClassVar
 
-from lastgood.crashsim.stateful import Adapter, Disk
+from lastgood.crashsim.stateful import Adapter, Disk, machine_for
 
 
 class Careful(Adapter):
@@ -39,27 +40,16 @@ class Careful(Adapter):
             disk.remove(name)
 
 
-class Renaming(Adapter):
-    """The example of the adapter's documentation: a killed process leaves "new" behind, and no digest guards the bytes."""
-
-    breaks: ClassVar = {"loud", "never-wrong"}
-
-    def open(self, disk: Disk) -> Disk:
-        return disk
-
-    def save(self, disk: Disk, number: int, payload: bytes) -> bool:
-        file = disk.open("new", create=True)
-        file.write(0, payload)
-        file.persist()
-        disk.rename("new", "checkpoint")
-        disk.persist_names()
-        return True
-
-    def read(self, disk: Disk) -> bytes | None:
-        if "checkpoint" not in disk.names():
-            return None
-        file = disk.open("checkpoint")
-        return file.read(0, file.size())
+def documented_example() -> Any:
+    """The example in the documentation: a killed process leaves "new" behind, and no digest guards the bytes."""
+    text = inspect.cleandoc(Adapter.__doc__ or "")
+    code = text[text.index("class Renaming") : text.index("(It is not quite right")]
+    namespace: dict[str, Any] = {"Adapter": Adapter, "machine_for": machine_for}
+    exec(code, namespace)
+    example = namespace["Renaming"]
+    assert namespace["TestRenaming"].settings
+    example.breaks = {"loud", "never-wrong"}
+    return example
 
 
 class NeverPersists(Careful):
@@ -188,5 +178,5 @@ class Hoarder(Careful):
 
 
 WRONG = (
-    Renaming, NeverPersists, ForgetsTheName, RemovesFirst, InPlace, Optimist, Crowded, OldestFirst, Blind, Hoarder,
+    documented_example(), NeverPersists, ForgetsTheName, RemovesFirst, InPlace, Optimist, Crowded, OldestFirst, Blind, Hoarder,
 )  # fmt: skip
