@@ -66,8 +66,8 @@ def page(scene: Scene) -> str:
 <div class="card"><h2>Lost in the crash</h2>{lost}</div></div>
 <figure>{drawing(scene)}{_legend()}</figure>
 <footer><p>Again: <code>lastgood explore --replay {escape(scene.replay)}</code></p>
-<p>Nothing here can be left out: no shorter schedule within these bounds breaks the promise, and no smaller loss does
-after this one. Bounds: {escape(scene.bounds)}.</p></footer>
+<p>Nothing here can be left out: without any one of these moves, or with any lost write given back, the promise holds.
+Bounds: {escape(scene.bounds)}.</p></footer>
 </main></body></html>
 """
 
