@@ -66,14 +66,9 @@ class CoreAdapter(Adapter):
         self.in_flight, self.keep = in_flight + 1, keep  # one more than the store admits: it has to wait
         self.reads_beside = not ignores_digests
         self._ignores_digests = ignores_digests
-        self._sizes: dict[str, Any] = {
-            "slot_bytes": SLOT_BYTES,
-            "chunk_bytes": 4096,
-            "meta_bytes": 800,
-            "in_flight": in_flight,
-            "keep": keep,
-        }
-        self._persists, self._overload = persists, overload
+        sizes = {"slot_bytes": SLOT_BYTES, "chunk_bytes": 4096, "meta_bytes": 800, "in_flight": in_flight, "keep": keep}
+        self._geometry: dict[str, Any] = {**sizes, "persists": persists}
+        self._options: dict[str, Any] = {"writers": 2, "overload": overload}
         self._target = target or real_target()
         self._swaps = swaps
         self._process = ExitStack()
@@ -130,11 +125,9 @@ class CoreAdapter(Adapter):
     def open(self, disk: Disk) -> Store:
         """See Adapter. Saves continue the run that is there."""
         try:
-            store = Store.open(SimulatedDirectory(disk), writers=2, overload=self._overload)
+            store = Store.open(SimulatedDirectory(disk), **self._options)
         except NoStore:
-            store = Store.create(
-                SimulatedDirectory(disk), **self._sizes, persists=self._persists, writers=2, overload=self._overload
-            )
+            store = Store.create(SimulatedDirectory(disk), **self._geometry, **self._options)
         store.continue_run()
         self.room_bytes = store.total_bytes + HEADER_BYTES  # the header is written aside when it is repaired
         self.payload_bytes = store.slot_bytes
