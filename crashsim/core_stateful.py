@@ -71,8 +71,7 @@ class CoreAdapter(Adapter):
         self._options: dict[str, Any] = {"writers": 2, "overload": overload}
         self._target = target or real_target()
         self._swaps = swaps
-        self._process = ExitStack()
-        self._schedule = Schedule()
+        self._process, self._schedule = ExitStack(), Schedule()
         self._tickets: dict[int, Ticket] = {}
         self._of_this_process: list[int] = []
         self._undecided: set[int] = set()
@@ -138,9 +137,8 @@ class CoreAdapter(Adapter):
         if chore == "verify":
             store.verify()
         elif store.slot_bytes < GROWN_BYTES:
-            slots, page = store.in_flight + store.keep, 4096
-            self.room_bytes = store.total_bytes + HEADER_BYTES + 2 * page * slots  # payload, and perhaps its record
-            store.grow(store.slot_bytes + page)
+            self.room_bytes = 2 * store.total_bytes  # ample, until it is opened again
+            store.grow(store.slot_bytes + 4096)
             self.payload_bytes = store.slot_bytes
 
     def save(self, store: Store, number: int, payload: bytes) -> bool:
@@ -173,7 +171,7 @@ class CoreAdapter(Adapter):
             saving.push(payload[start : start + 2500])
         if number % 7 == 0:
             saving.abandon()
-            raise Busy("its producer gave up")
+            raise Busy
         return saving.finish()
 
     def _note_told(self, failure: SaveFailed) -> None:
@@ -236,8 +234,7 @@ class CoreAdapter(Adapter):
 
     def saves_in(self, disk: Disk, name: str) -> set[int]:
         """See Adapter."""
-        step = step_in(disk, name)
-        return set() if step is None else {step}
+        return {step for step in [step_in(disk, name)] if step is not None}
 
     def may_be_damaged(self, name: str) -> bool:
         """See Adapter. The header has a copy of its own, and tests of its own."""
