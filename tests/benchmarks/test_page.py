@@ -18,7 +18,7 @@ def cell(contender: str, slowdown: float, **others: Any) -> dict[str, Any]:
     usual = {
         "contender": contender, "state_mb": 256, "interval": 2, "step_kind": "emulated", "durable": True,
         "slowdown": slowdown, "floor": 1.0, "staleness": 2.0, "peak_mb": 128.0, "cpu_seconds_per_gb": 0.5,
-        "stall_ms": 3.0, "dropped": 0, "saves": 9, "oldest_seconds": 0.5,
+        "stall_ms": 3.0, "dropped": 0, "saves": 9, "oldest_seconds": 0.9, "longest_seconds": 0.5,
     }  # fmt: skip
     return usual | others
 
@@ -61,9 +61,9 @@ def test_the_best_durable_peer_counts_not_the_best_peer(ours: float, reached: bo
 
 def test_a_policy_that_refuses_is_judged_by_slowdown_and_by_age() -> None:
     """m/B is 0.54 s; the limit is 1.3 times that and a step of 0.1 s."""
-    good = cell("lastgood-lazy-2-skip", 1.04, state_mb=1024, interval=1, oldest_seconds=0.75, dropped=5)
+    good = cell("lastgood-lazy-1-skip", 1.04, state_mb=1024, interval=1, longest_seconds=0.75, dropped=5)
     assert row(figures_of(good), "1 GB every step, skip").is_reached
-    assert not row(figures_of(good | {"oldest_seconds": 0.85}), "1 GB every step, skip").is_reached
+    assert not row(figures_of(good | {"longest_seconds": 0.85}), "1 GB every step, skip").is_reached
     assert not row(figures_of(good | {"slowdown": 1.06}), "1 GB every step, skip").is_reached
 
 

@@ -21,6 +21,7 @@ def run_of(iteration: float, baseline: float = 0.1, **others: Any) -> dict[str, 
     usual = {
         "iteration_seconds": iteration, "baseline_seconds": baseline, "baseline_cpu_seconds": 0.01, "iterations": 20,
         "saves": 4, "complete": 3, "dropped": 1, "stall_seconds": 0.02, "staleness": 5, "oldest_seconds": 0.7,
+        "longest_seconds": 0.4,
         "cpu_seconds": 1.0, "written_bytes": 4_000_000_000, "drain_seconds": 0.1, "extra_bytes": 2**20,
         "descendant_bytes": 2**21, "state_bytes": 1_000_000_000, "wrong": [],
     }  # fmt: skip
@@ -109,7 +110,7 @@ def test_what_is_wanted_is_what_the_rows_need() -> None:
         {
             "contender": name, "state_mb": block.state_mb, "interval": block.interval, "step_kind": block.step_kind,
             "durable": field.FIELD[name].is_durable, "slowdown": 1.5, "floor": 1.0, "staleness": 1.0, "peak_mb": 1.0,
-            "cpu_seconds_per_gb": 1.0, "oldest_seconds": 1.0, "dropped": 0, "saves": 3,
+            "cpu_seconds_per_gb": 1.0, "longest_seconds": 1.0, "dropped": 0, "saves": 3,
         }
         for block in plan.blocks()
         for name in block.contenders

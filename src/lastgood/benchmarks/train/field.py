@@ -58,7 +58,7 @@ FIELD = {
     for entry in [
         Entry("none", "contender", "Contender", False),
         *(ours(capture, in_flight) for capture in ("boundary", "lazy") for in_flight in IN_FLIGHT),
-        ours("lazy", 2, "skip"),
+        ours("lazy", 1, "skip"),
         ours("lazy", 2, "replace"),
         Entry("torch-save", "plain", "TorchSave", True, holds=True),
         Entry("torch-save-thread", "plain", "TorchSaveThread", True),

@@ -73,6 +73,7 @@ def figures_of_cell(cell: Cell, runs: list[dict[str, Any]], raw_rate: float) -> 
         "dropped": sum(run["dropped"] for run in good),
         "staleness": median_of(good, "staleness"),
         "oldest_seconds": max((run["oldest_seconds"] for run in good if run["oldest_seconds"]), default=None),
+        "longest_seconds": max((run["longest_seconds"] for run in good if run["longest_seconds"]), default=None),
         "peak_mb": statistics.median(run["extra_bytes"] + run["descendant_bytes"] for run in good) / MEGABYTE,
         "cpu_seconds_per_gb": statistics.median(cpu_per_gigabyte(run) for run in good) if saves else 0.0,
         "written_gb_per_save": statistics.median(run["written_bytes"] / run["saves"] for run in good) / 1e9,

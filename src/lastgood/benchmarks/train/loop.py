@@ -49,6 +49,8 @@ class Loop:
         self.stalls: list[float] = []
         self.staleness: list[int] = []
         self.ages: list[float] = []
+        self.delays: list[float] = []
+        self._newest: int | None = None
         self._reached: dict[int, float] = {}
 
     def iterate(self) -> None:
@@ -73,6 +75,9 @@ class Loop:
             self.staleness.append(self.step - newest)
             if newest in self._reached:
                 self.ages.append(time.perf_counter() - self._reached[newest])
+                if newest != self._newest:
+                    self.delays.append(self.ages[-1])
+            self._newest = newest
 
     def interval(self) -> None:
         """So many iterations; the last one saves."""
@@ -117,7 +122,7 @@ def run_cell(cell: Cell, contender: Contender, directory: str) -> dict[str, Any]
 def measure(loop: Loop) -> dict[str, Any]:
     """Whole intervals until the time is over."""
     cell, contender = loop.cell, loop.contender
-    loop.stalls, loop.staleness, loop.ages = [], [], []
+    loop.stalls, loop.staleness, loop.ages, loop.delays = [], [], [], []
     session, dropped, complete = os.getsid(0), contender.dropped, contender.durable_count()
     first, use, began = loop.step, use_of(session), time.perf_counter()
     while True:
@@ -136,6 +141,7 @@ def measure(loop: Loop) -> dict[str, Any]:
         "stall_seconds": statistics.median(loop.stalls) if loop.stalls else 0.0,
         "staleness": statistics.median(loop.staleness) if loop.staleness else None,
         "oldest_seconds": max(loop.ages, default=None),
+        "longest_seconds": max(loop.delays, default=None),
         "cpu_seconds": used.cpu_seconds - use.cpu_seconds,
         "written_bytes": used.written_bytes - use.written_bytes,
     }

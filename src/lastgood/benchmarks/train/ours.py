@@ -14,7 +14,10 @@ from .contender import KEPT, Contender
 from .job import Job
 
 LAZY_STAGING = 0.5
-"""Staging memory of lazy capture, in states: copying overlaps writing, so half a state is enough."""
+"""Staging memory of lazy capture, in states: copying overlaps writing, so half a state is enough.
+
+A policy that refuses saves rather than wait must not wait for staging memory either: one state for each save in flight.
+"""
 
 
 class Lastgood(Contender):
@@ -43,7 +46,8 @@ class Lastgood(Contender):
         options: dict[str, Any] = {"every": 10**9, "rng": False, "in_flight": self.places, "keep": KEPT}
         options |= {"capture": self._capture, "overload": self._overload}
         if self._capture == "lazy":
-            options["staging_bytes"] = int(LAZY_STAGING * job.state_bytes)
+            states = LAZY_STAGING if self._overload == "block" else self.places
+            options["staging_bytes"] = int(states * job.state_bytes)
         return options
 
     def save(self, step: int) -> None:

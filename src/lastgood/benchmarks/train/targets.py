@@ -102,18 +102,18 @@ def memory(cells: Cells) -> Row:
 
 
 def refusing(cells: Cells, policy: str, raw_gb_per_s: float, step_seconds: float) -> Row:
-    """Slowdown, and the age of the newest durable against its limit."""
-    what = f"1 GB every step, {policy}: slowdown; oldest newest durable over 1.3·m/B + an interval"
+    """Slowdown, and how old the newest durable is when it becomes so.
+
+    Just before the next one does it is older by the time between two, which is m/B too: no policy is below 2·m/B then.
+    """
+    what = f"1 GB every step, {policy}: slowdown; age of the newest, once durable, over 1.3·m/B + an interval"
     here = of(cells, 1024, 1, "emulated", lambda name: name.endswith(f"-{policy}"))
-    if not here or here[0]["oldest_seconds"] is None:
+    if not here or here[0]["longest_seconds"] is None:
         return missing(what, "≤ 1.05; ≤ 1")
     cell = here[0]
-    limit = 1.3 * 1024 * 2**20 / (raw_gb_per_s * 1e9) + step_seconds
-    age = cell["oldest_seconds"] / limit
-    return Row(
-        what, "≤ 1.05; ≤ 1", f"{cell['slowdown']:.3f}; {age:.2f} ({cell['dropped']} of {cell['saves']} refused)",
-        cell["slowdown"] <= 1.05 and age <= 1,
-    )  # fmt: skip
+    age = cell["longest_seconds"] / (1.3 * 1024 * 2**20 / (raw_gb_per_s * 1e9) + step_seconds)
+    said = f"{cell['slowdown']:.3f}; {age:.2f} ({cell['dropped']} of {cell['saves']} refused)"
+    return Row(what, "≤ 1.05; ≤ 1", said, cell["slowdown"] <= 1.05 and age <= 1)
 
 
 def real_step(cells: Cells) -> Row:
