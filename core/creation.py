@@ -11,7 +11,7 @@ import errno
 
 from .device import Device, aligned_buffer
 from .directory import Directory, Lock
-from .errors import Damaged, NoStore, NotAStore, StoreExists
+from .errors import Damaged, NoStore, NotAStore, StoreError, StoreExists
 from .layout import HEADER, LOCK, Header, Layout, decode_header, encode_header, slot_name
 from .record import MAGIC, encode_empty
 from .rules import PAGE_BYTES, SLOT_LIMIT
@@ -109,6 +109,7 @@ def _make_slot(directory: Directory, layout: Layout, slot: int) -> Device:
         device.persist()
     except BaseException:
         device.close()
+        directory.remove(slot_name(slot))  # ours: it was not there before
         raise
     return device
 
@@ -152,10 +153,14 @@ def make_missing(directory: Directory, layout: Layout, devices: list[Device | No
         if device is None:
             try:
                 device = _make_slot(directory, layout, slot)
+            except FileExistsError as error:
+                raise StoreError(
+                    f"{directory.join(slot_name(slot))} was missing a moment ago and is there now: open the store again"
+                ) from error
+            try:
                 directory.persist()
             except BaseException:
-                if device is not None:
-                    device.close()
+                device.close()
                 directory.remove(slot_name(slot))  # so that the next attempt makes its name durable too
                 raise
             devices[slot] = device

@@ -6,7 +6,7 @@ D1 whole      `write` and `read` move every byte asked for, or raise OSError; sh
 D2 durable    when `persist` returns, everything written to this file before the call survives power loss; when it
               raises, nothing is known, and calling it again proves nothing
 D3 room       `allocate` reserves the bytes on the medium (ENOSPC now rather than later) and makes the size durable
-              together with the next `persist`
+              together with the next `persist` that returns, also when one before it failed: sizes are journalled
 D4 threads    `write` may be called from several threads at once for ranges that do not overlap
 """
 

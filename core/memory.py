@@ -88,6 +88,8 @@ class MemoryDirectory(Directory):
     def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:
         """See Directory."""
         if create:
+            if name in self.files:
+                raise FileExistsError(name)
             self.files[name] = MemoryDevice()
         elif name not in self.files:
             raise FileNotFoundError(name)

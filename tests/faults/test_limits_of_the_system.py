@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from lastgood.core import SaveFailed, Store
+from lastgood.core import SaveFailed, Store, StoreError
 from tests.faults.children import run
 from tests.store.small import check_kept, check_no_leak, create, files_of, save
 
@@ -207,3 +207,30 @@ def test_a_store_that_is_removed_while_it_is_open_takes_no_more_saves(tmp_path: 
     assert str(path) in str(failed.value)
     with pytest.raises(SaveFailed, match="step 2"):
         store.close()
+
+
+def test_a_slot_that_is_there_although_it_was_not_seen_is_not_made_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`no-harm`: a stale look-up on a network file system hid the newest checkpoint; making its file anew removed it."""
+    path = tmp_path / "store"
+    with create(path) as store:
+        save(store, 1)
+        newest = save(store, 2)
+    before = files_of(path)
+    plain = os.open
+    hidden = [f"slot-{newest.slot:04d}"]
+
+    def stale(name: str, *arguments: int, **more: int) -> int:
+        if hidden and str(name).endswith(hidden[0]):
+            hidden.clear()
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", name)
+        return plain(name, *arguments, **more)
+
+    monkeypatch.setattr(os, "open", stale)
+    told = pytest.raises(StoreError, match="was missing a moment ago and is there now: open the store again")
+    with Store.open(path, new_run=True) as store, told:
+        store.save(b"x", step=3)
+    assert files_of(path) == before
+    with Store.open(path) as store:
+        check_kept(store, [2, 1])

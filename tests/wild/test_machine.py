@@ -144,7 +144,7 @@ def test_o_01_killed_at_every_call_of_the_first_save_ever(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("call", "code"),
     [("stat", errno.ENOENT), ("lstat", errno.ENOENT), ("open", errno.ESTALE),
-     pytest.param("open", errno.ENOENT, marks=pytest.mark.xfail(reason="a slot seen as missing is removed: to be mended")),
+     ("open", errno.ENOENT),
      ("mkdir", errno.EEXIST), ("mkdir", errno.ESTALE), ("rename", errno.ESTALE), ("replace", errno.ESTALE),
      ("fsync", errno.ESTALE), ("pwrite", errno.ESTALE)],
 )  # fmt: skip
