@@ -10,7 +10,7 @@
 One checkpoint holds every entry, the step and the global random streams, all of one moment. What is kept of each kind
 of entry, and how plain values come back, is told in `entries.py`; what can be written at all, in `encode.py`.
 
-K1 whole-or-nothing  `restore` checks every entry before it changes any; a mismatch names all keys in one error
+K1 whole-or-nothing  `restore` checks every entry before it changes any; one error has all keys that do not fit
 K2 own-memory        nothing restored aliases the checkpoint's memory or another copy of it (`decode.py`)
 K3 told-once         a failed save is raised once: by the next `step` or `save` at which it is known, or by `close`
 K4 started-anyway    when `save` raises about an earlier failure, its own save is under way (`error.ticket`)
@@ -113,7 +113,7 @@ class Checkpointer(Keeping, Leaving):
         """Restore the newest whole checkpoint into the objects here; returns its step, 0 when nothing was ever saved.
 
         Plain values are in `restored` by name as well as in the state. Raises NothingUsable when checkpoints were
-        acknowledged and none is whole, StateMismatch, with every key that does not fit, before anything is changed.
+        acknowledged and none is whole, StateMismatch (`problems` has every key that does not fit) before anything is changed.
         With `strict=False` what does not fit stays as it is here, and is listed in `left_out`. `only` names the entries
         to restore; all else stays as it is, the random streams too.
         """

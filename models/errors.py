@@ -30,7 +30,10 @@ class NotRegistered(NotAState):
 
 
 class StateMismatch(StoreError):
-    """What the store holds does not fit the objects to restore; every key concerned is in the one message."""
+    """What the store holds does not fit the objects to restore. The message has the first five keys concerned."""
+
+    problems: tuple[str, ...] = ()
+    """All of them, a line each."""
 
 
 class NotExportable(StoreError):

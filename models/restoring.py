@@ -25,7 +25,7 @@ from .rng import check_streams, restore_streams
 
 logger = logging.getLogger("lastgood")
 
-LISTED_PROBLEMS = 12
+LISTED_PROBLEMS = 5
 
 
 @dataclass
@@ -90,7 +90,9 @@ def plan(entries: Sequence[Entry], decoded: Decoded, *, rng: bool, strict: bool,
     if rng:
         made.streams = fitting_streams(extra.get("streams"), made.problems)
     if strict and made.problems:
-        raise StateMismatch(f"{where} does not fit, nothing was changed: {listed(made.problems)}")
+        mismatch = StateMismatch(f"{where} does not fit, nothing was changed: {listed(made.problems)}")
+        mismatch.problems = tuple(made.problems)
+        raise mismatch
     return made
 
 

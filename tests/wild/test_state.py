@@ -128,6 +128,42 @@ def test_o_10_the_next_epoch_is_another_permutation() -> None:
     assert first != rest
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("epoch", [0, 2])
+def test_o_10_inside_an_epoch_with_workers_that_have_fetched_ahead(workers: int, epoch: int) -> None:
+    """O-10: the generator was saved after it had been drawn from, so a resume inside an epoch gave other batches.
+
+    The batches that are left, and all of the next epoch, are those of the run that did not stop; the next differs.
+    """
+
+    def loader() -> lm.ResumableLoader:
+        return lm.ResumableLoader(list(range(50)), 4, seed=7, num_workers=workers, multiprocessing_context=context)
+
+    context = "fork" if workers else None
+    whole = loader()
+    expected = [[batch.tolist() for batch in whole] for _ in range(epoch + 2)]
+    assert expected[epoch] != expected[epoch + 1]
+    first, directory = loader(), MemoryDirectory()
+    with lm.Checkpointer(directory, {"data": first}, every=1000) as ckpt:
+        step = 0
+        for _ in range(epoch):
+            for _ in first:
+                step += 1
+                ckpt.step(step)
+        batches = iter(first)
+        for _ in range(5):
+            next(batches)
+            step += 1
+            ckpt.step(step)
+        ckpt.save(step)
+        next(batches)  # drawn, and no update made of it: it comes again
+    again = loader()
+    with lm.Checkpointer(directory, {"data": again}) as ckpt:
+        assert ckpt.restore() == step
+        assert [batch.tolist() for batch in again] == expected[epoch][5:]
+        assert [batch.tolist() for batch in again] == expected[epoch + 1]
+
+
 def test_o_11_saving_draws_no_numbers() -> None:
     """O-11: the random state was saved at another point of the loop than it was restored at."""
 
