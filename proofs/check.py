@@ -26,6 +26,7 @@ METHODS = {
     "words": ("proofs.z3_tool", ("z3-solver", "cvc5")),
     "induction": ("proofs.protocol_tool", ("z3-solver", "cvc5")),
     "search": ("proofs.protocol_tool", ("z3-solver", "cvc5")),
+    "exhaustive": ("proofs.trial_tool", ("numba", "llvmlite")),
     "refinement": ("proofs.trial_tool", ("z3-solver",)),
     "comparison": ("proofs.trial_tool", ("numba", "llvmlite")),
     "litmus": ("proofs.trial_tool", ("numba", "llvmlite")),

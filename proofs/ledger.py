@@ -13,7 +13,7 @@ from .claims_of_decisions import DECISIONS, KEEPING
 from .claims_of_geometry import GEOMETRY
 from .claims_of_programs import PROGRAMS
 from .claims_of_protocol import PROTOCOL
-from .claims_of_trials import TRIALS
+from .claims_of_trials import SEARCHES, TRIALS
 from .claims_of_words import WORDS
 
 GUARANTEE = (
@@ -23,7 +23,7 @@ GUARANTEE = (
 )
 """The strongest sentence that this folder supports."""
 
-CLAIMS: tuple[Claim, ...] = DECISIONS + KEEPING + GEOMETRY + PROGRAMS + WORDS + PROTOCOL + TRIALS
+CLAIMS: tuple[Claim, ...] = DECISIONS + KEEPING + GEOMETRY + PROGRAMS + WORDS + PROTOCOL + SEARCHES + TRIALS
 
 ASSUMPTIONS: dict[str, str] = {
     "solvers": (

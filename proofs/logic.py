@@ -118,7 +118,7 @@ class Symbols(Logic):
         self._digest = z3.Function("digest", z3.IntSort(), digest_sort)
         self._payload_of = z3.Function("payload_of", digest_sort, z3.IntSort())
         self.first, self.last = z3.Consts("first last", cell)
-        self._bound = 0
+        self._depth = 0
         self.axioms = self._axioms()
 
     def _axioms(self) -> list[z3.BoolRef]:
@@ -150,9 +150,12 @@ class Symbols(Logic):
         return z3.If(condition, then, otherwise)
 
     def every(self, kind: str, condition: Callable[[Any], Condition]) -> Condition:
-        self._bound += 1
-        which = z3.Const(f"{kind}_{self._bound}", self.sorts[kind])
-        return z3.ForAll([which], condition(which))
+        which = z3.Const(f"{kind}_{self._depth}", self.sorts[kind])
+        self._depth += 1  # what is the same formula has the same text, whenever it is made
+        try:
+            return z3.ForAll([which], condition(which))
+        finally:
+            self._depth -= 1
 
     def before(self, cell: Any, other: Any) -> Condition:
         return self._before(cell, other)

@@ -127,8 +127,18 @@ def prove(groups: Iterator[Group], *, twice: bool = True) -> Proof:
     return Proof(count, tuple(failures))
 
 
+PROVED: dict[z3.ExprRef, list[tuple[z3.ExprRef, ...]]] = {}
+"""What cannot be, and what of the given it was that both solvers needed to say so. Variants share most of it."""
+
+
 def answers(given: Sequence[z3.BoolRef], denied: z3.BoolRef, *, twice: bool) -> tuple[str, str]:
-    """The word of the solver that was asked last. The second one is shown what the first one needed, or all."""
+    """The word of the solver that was asked last. The second one is shown what the first one needed, or all.
+
+    The very same question, or one with more given, is not asked again.
+    """
+    known = {formula.get_id() for formula in given}
+    if any(known.issuperset(formula.get_id() for formula in needed) for needed in PROVED.get(denied, ())):
+        return "unsat", "both"
     solver = z3.Solver()
     solver.set("timeout", MILLISECONDS)
     for number, formula in enumerate(given):
@@ -139,7 +149,12 @@ def answers(given: Sequence[z3.BoolRef], denied: z3.BoolRef, *, twice: bool) -> 
         return word, "z3"
     needed = [given[int(str(name).removeprefix("given_"))] for name in solver.unsat_core()]
     word = second_word([*needed, denied])
-    return word if word == "unsat" else second_word([*given, denied]), "cvc5"
+    if word != "unsat":
+        needed = list(given)
+        word = second_word([*needed, denied])
+    if word == "unsat":
+        PROVED.setdefault(denied, []).append(tuple(needed))
+    return word, "cvc5"
 
 
 def invariant_is_inductive() -> Proof:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from .claim import Claim, Verdict
-from .twins import find, in_place_of
+from .twins import find, in_place_of, weakened_version
 
 
 class Skipped(Exception):
@@ -36,8 +36,7 @@ def check(claims: Sequence[Claim]) -> Iterator[Verdict]:
         started = time.perf_counter()
         try:
             tried, violated, wrong = attempt(claim)
-            weakened, name = find(f"proofs.weakened.{claim.twin_name}")
-            with in_place_of(claim.weakens, getattr(weakened, name)):
+            with in_place_of(claim.weakens, weakened_version(claim.twin_name)):
                 _, refuted, failure = attempt(claim)
         except Skipped as reason:
             yield Verdict(claim.name, False, False, 0.0, f"skipped: {reason}", skipped=True)

@@ -17,6 +17,12 @@ def find(dotted: str) -> tuple[Any, str]:
     return importlib.import_module(holder), attribute
 
 
+def weakened_version(name: str) -> Any:
+    """What a claim's twin is: a name in `weakened`, or in the module that stands before a dot."""
+    holder, attribute = find(f"proofs.{name}" if "." in name else f"proofs.weakened.{name}")
+    return getattr(holder, attribute)
+
+
 @contextlib.contextmanager
 def in_place_of(dotted: str, replacement: Any) -> Iterator[None]:
     """Let `replacement` stand for a module's attribute for a while."""
