@@ -11,7 +11,6 @@ A file is told by how it begins, not by its name; only writing goes by the suffi
 from __future__ import annotations
 
 import os
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,11 +157,6 @@ def import_into(
         make_room(store, snapshot.total_bytes)
         ticket = store.save(list(snapshot.buffers()), step=found.step if step is None else step, meta=META)
         return ticket.wait()
-
-
-def age_of(saved_at_ns: int) -> float:
-    """Seconds since a time."""
-    return max(0.0, time.time() - saved_at_ns / 1e9)
 
 
 def refuse_lazy_on_a_store(path: str) -> None:

@@ -159,6 +159,7 @@ class Keeper:
             kept = self.kept()
             for step in self._retention.superfluous(self._copies(kept)):
                 os.unlink(kept[step])
+                self._times.pop(kept[step], None)
         if problems:
             raise NotKept("; ".join(problems))
 
