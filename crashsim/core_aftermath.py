@@ -22,7 +22,7 @@ that clean pages were dropped from the cache, in the first of the ways in which 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from .core_recovery import Recovery, Run, result_text
@@ -123,35 +123,42 @@ class Aftermath:
         if found is None:
             run = self.recovery.run(start)
             following: dict[int, str] = {}
+            agree: set[int] = set()
             problems = [(promise, "", sentence) for promise, sentence in run.problems]
-            for piece, medium, must_agree in self._crashes_of(start, run):
-                following.setdefault(medium, piece)
-                if must_agree:
-                    wrong = self._disagreements(run, medium, piece.startswith("/"))
-                    problems += [(promise, piece, sentence) for promise, sentence in wrong]
+            settled = not self.store.outstanding(start)
+            for piece, left in self._ends_of(run):
+                completed = piece == "/"
+                for crash, medium in self.crashes(left):
+                    if medium not in following:
+                        following[medium] = piece + crash
+                    if (completed or settled or crash == "K") and (completed or medium not in agree):
+                        agree.add(medium)
+                        wrong = self._disagreements(run, medium, completed)
+                        problems += [(promise, piece + crash, sentence) for promise, sentence in wrong]
             found = self._onwards[start] = ([(piece, medium) for medium, piece in following.items()], problems)
         return found
 
-    def _crashes_of(self, start: int, run: Run) -> Iterator[tuple[str, int, bool]]:
-        """Every crash during and after a recovery, and whether the next one must return the same checkpoint."""
-        settled = not self.store.outstanding(start)
+    def _ends_of(self, run: Run) -> Iterator[tuple[str, int]]:
+        """Where a recovery can be crashed: after each of its steps, after one that fails, at its end."""
         for count, stage in enumerate(run.stages, 1):
-            for crash, following in self.crashes(stage.medium):
-                yield f":{count}{crash}", following, settled or crash == "K"
+            yield f":{count}", stage.medium
             if self.faults and stage.failed >= 0:
-                for crash, following in self.crashes(stage.failed):
-                    yield f":{count}x{crash}", following, settled or crash == "K"
+                yield f":{count}x", stage.failed
         if run.ready >= 0:
-            for crash, following in self.crashes(run.ready):
-                yield f"/{crash}", following, True
+            yield "/", run.ready
 
-    def _disagreements(self, run: Run, following: int, completed: bool) -> Iterator[tuple[str, str]]:
+    def _disagreements(self, run: Run, following: int, completed: bool) -> Iterable[tuple[str, str]]:
         """What differs between a recovery and the next one, with no save in between."""
         again = self.recovery.run(following)
+        behind = completed and again.highest > run.cells[cells.SEQUENCE]
+        return self._told(run, again, completed, behind) if behind or again.recovered != run.recovered else ()
+
+    def _told(self, run: Run, again: Run, completed: bool, behind: bool) -> Iterator[tuple[str, str]]:
+        """The same for people."""
         if again.recovered != run.recovered:
             what = "a completed recovery" if completed else "an interrupted recovery"
             yield NEWEST_SURVIVES, f"{what} returned {tag_text(run.recovered)}, the next one {result_text(again)}"
-        if completed and again.highest > run.cells[cells.SEQUENCE]:
+        if behind:
             yield (
                 MONOTONE,
                 (

@@ -174,15 +174,20 @@ class Medium:
         `collapse` maps an image to the one that stands for all images the program under test cannot tell apart.
         The order is fixed, the image that lost least first: replay strings count on it.
         """
-        fewest: dict[Image, tuple[int, ...]] = {}
-        count = len(state.outstanding)
+        every = range(len(state.outstanding))
+        plain: dict[Image, tuple[int, ...]] = {}  # the same before it is collapsed, which costs more than folding
         for kept in ideals(state.outstanding, self.rules.ordered):
-            members = set(kept)
-            lost = tuple(index for index in range(count) if index not in members)
-            image = collapse(fold(state, kept))
-            known = fewest.get(image)
+            image = fold(state, kept)
+            lost = tuple(index for index in every if index not in kept)
+            known = plain.get(image)
             if known is None or (len(lost), lost) < (len(known), known):
-                fewest[image] = lost
+                plain[image] = lost
+        fewest: dict[Image, tuple[int, ...]] = {}
+        for image, lost in plain.items():
+            collapsed = collapse(image)
+            known = fewest.get(collapsed)
+            if known is None or (len(lost), lost) < (len(known), known):
+                fewest[collapsed] = lost
         found = [CrashImage(image, lost) for image, lost in fewest.items()]
         return sorted(found, key=lambda each: (len(each.lost), each.lost, each.image))
 

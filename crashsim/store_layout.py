@@ -126,6 +126,7 @@ class StoreMedium:
         self._file_of = layout.file_of_places()
         self._numbers: dict[State, int] = {}
         self._written: dict[tuple[int, Operation], int] = {}
+        self._recorded: dict[tuple[int, int, int], int] = {}
         self._persisted: dict[tuple[int, Persist], int] = {}
         self._failed: dict[tuple[int, Persist], int] = {}
         self._images: dict[int, list[tuple[int, tuple[int, ...]]]] = {}
@@ -155,9 +156,14 @@ class StoreMedium:
 
     def write_record(self, number: int, slot: int, content: int) -> int:
         """After a slot's record was written, by the saver."""
-        for place in self.layout.record_places(slot):
-            number = self.write(number, place, content)
-        return number
+        key = (number, slot, content)
+        found = self._recorded.get(key)
+        if found is None:
+            state = self.states[number]
+            for place in self.layout.record_places(slot):
+                state = self.medium.issue(state, Operation(place, content, slot, scope=(slot,)))
+            found = self._recorded[key] = self.number(state)
+        return found
 
     def write_chunk(self, number: int, slot: int, chunk: int, content: int) -> int:
         """After one chunk of a payload was written, by a writer."""
