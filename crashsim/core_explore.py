@@ -13,7 +13,7 @@ from typing import Any
 
 from .bounds import Bounds
 from .core_lazy import LazySystem
-from .core_minimal import lost_operations, minimised
+from .core_minimal import again, lost_operations, minimised
 from .core_parts import Problem, Spread
 from .core_recovery import IGNORED, TRUSTED
 from .core_scene import scene
@@ -156,7 +156,7 @@ def replay(wanted: Replay) -> Report:
         state, violation = choices[move]
         if violation is not None:
             break
-    violation = violation or system.judge(state)
+    violation = violation or again(system, found, state)
     result = Result(states=len(found.moves) + 1)
     if violation is not None:
         result.counterexample = Counterexample(found.start, found.moves, violation)

@@ -47,34 +47,54 @@ def minimised(system: CoreSystem, found: Counterexample) -> Counterexample:
     promise = (found.violation.promise,)
     judging = CoreSystem(system.target, system.bounds, digests, promise)
     moves = _fewest_moves(judging, found)
-    losses = 0
+    most = 0
     while True:
-        fewer = CoreSystem(system.target, system.bounds, digests, promise, losses=losses)
+        fewer = CoreSystem(system.target, system.bounds, digests, promise, losses=most)
         reached = walk(fewer, found.start, moves)
         if reached is not None and reached.violation is not None:
             return Counterexample(found.start, reached.moves, reached.violation)
-        losses += 1
+        most += 1
 
 
 def lost_operations(system: CoreSystem, found: Counterexample) -> tuple[Operation, ...]:
     """The writes that are lost in any of its power losses, first crash first."""
+    return tuple(operation for lost in losses(system, found) for operation in lost)
+
+
+def losses(system: CoreSystem, found: Counterexample) -> list[tuple[Operation, ...]]:
+    """What each of its crashes takes, first crash first. The schedule and the crashes must be possible."""
     state = dict(system.initial())[found.start]
-    lost: list[Operation] = []
+    taken: list[tuple[Operation, ...]] = []
     for move in found.moves:
         if move[0] in "KP":
-            lost += _lost_along(system, state[1], move, found.violation.digests)
+            taken += _lost_along(system, state[1], move, found.violation.digests)
         state = next(following for token, following, _ in system.moves(state) if token == move)
-    return (*lost, *_lost_along(system, state[1], found.violation.crash, found.violation.digests))
+    return [*taken, *_lost_along(system, state[1], found.violation.crash, found.violation.digests)]
 
 
-def _lost_along(system: CoreSystem, medium: int, path: str, digests: str) -> Iterator[Operation]:
-    """The writes that the power losses of one crash path take."""
+def _lost_along(system: CoreSystem, medium: int, path: str, digests: str) -> Iterator[tuple[Operation, ...]]:
+    """What each crash of one path takes."""
     aftermath = next((each for each in system.aftermaths if each.digests == digests), system.aftermaths[0])
     for crash, during in split_path(path):
         if crash[0] == "P":
             outstanding = system.store.outstanding(medium)
-            yield from (outstanding[index] for index in system.store.power_losses(medium)[int(crash[1:])][1])
+            lost = system.store.power_losses(medium)[int(crash[1:])][1]
+            yield tuple(outstanding[index] for index in lost)
         medium = aftermath.recovery.left_by(dict(aftermath.crashes(medium))[crash], during)
+
+
+def again(system: CoreSystem, wanted: Counterexample, reached: State) -> Violation | None:
+    """What a counterexample that was written down comes to: by its own crash if that still breaks the promise, else by any.
+
+    Its crash is the one that a search finds which lets a power loss take no more than it does (N2).
+    """
+    try:
+        most = max((len(lost) for lost in losses(system, wanted)), default=0)
+    except (KeyError, IndexError):  # a crash that is not possible any more
+        return system.judge(reached)
+    fewer = CoreSystem(system.target, system.bounds, system.digests, tuple(system.promises), losses=most)
+    ended = walk(fewer, wanted.start, wanted.moves)
+    return ended.violation if ended is not None and ended.violation is not None else system.judge(reached)
 
 
 def _fewest_moves(system: CoreSystem, found: Counterexample) -> tuple[str, ...]:
