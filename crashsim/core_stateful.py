@@ -46,6 +46,7 @@ class CoreAdapter(Adapter):
 
     payload_bytes = SLOT_BYTES
     chores = ("grow", "verify")
+    has_readers = True
 
     def __init__(
         self,

@@ -50,6 +50,8 @@ class Adapter:
     """The largest payload."""
     reads_beside = True
     """Whether a read may run beside saves."""
+    has_readers = False
+    """Whether another process may read beside the one that saves: see `look_beside`."""
     chores: tuple[str, ...] = ()
     """What else the store can be told to do, at any moment: see `do`."""
     room_bytes: int | None = None
@@ -110,5 +112,5 @@ class Adapter:
         return self.read(self.open(disk))
 
     def look_beside(self, disk: Disk) -> bytes | None:
-        """What a reader finds beside the process that writes; only where the store allows one."""
+        """What a reader in another process finds beside the one that saves."""
         raise NotImplementedError

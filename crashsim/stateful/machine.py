@@ -94,6 +94,21 @@ class StoreMachine(RuleBasedStateMachine):
             if held is not None and self._begin(size + number):
                 self.world.go_on_without(held)
 
+    @rule(beside=st.booleans(), steps=st.integers(1, 15), size=ANY, count=st.integers(1, 4))
+    def read_slowly(self, beside: bool, steps: int, size: int, count: int) -> None:
+        """Somebody reads, in this process or beside it, and whole saves come and go between two of its steps."""
+        self._open()
+        world = self.world
+        if world.store is None or not world.adapter.reads_beside:
+            return
+        world.settle()
+        reader = world.look_beside() if beside and world.adapter.has_readers else world.read()
+        world.advance(reader, steps)
+        for number in range(count):
+            if self._begin(size + number):
+                world.go_on_without(reader)
+        world.settle()
+
     @rule(size=ANY, count=st.integers(1, 3))
     def save_on(self, size: int, count: int) -> None:
         """Whole saves, one after the other, when everybody has ended."""
@@ -136,14 +151,12 @@ class StoreMachine(RuleBasedStateMachine):
         if self.world.store is not None and chore not in self.world.calls:
             self.world.advance(self.world.do(chore), steps)
 
-    @precondition(
-        lambda self: self.world.adapter.reads_beside and type(self.world.adapter).look_beside is not Adapter.look_beside
-    )
-    @rule()
-    def look_beside(self) -> None:
+    @precondition(lambda self: self.world.adapter.reads_beside and self.world.adapter.has_readers)
+    @rule(steps=STEPS)
+    def look_beside(self, steps: int) -> None:
         """A reader in another process."""
-        if self.world.store is not None:
-            self.world.look_beside()
+        if self.world.store is not None and "look beside" not in self.world.calls:
+            self.world.advance(self.world.look_beside(), steps)
 
     @rule(size=ANY, warm=st.booleans(), kind=KINDS, passed=st.integers(0, 3), loss=st.none() | LOSSES)
     def crash(self, size: int, warm: bool, kind: str, passed: int, loss: Loss | None) -> None:

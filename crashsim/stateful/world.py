@@ -113,12 +113,9 @@ class World:
         self._judge(twin, f"after {named(loss)}{when}:")
 
     def _judge(self, disk: Disk, where: str) -> None:
-        self._judge_answer(lambda: self.adapter.peek(disk), where)
-
-    def _judge_answer(self, ask: Callable[[], bytes | None], where: str) -> None:
         demand = self.ledger.demand()
         try:
-            found = ask()
+            found = self.adapter.peek(disk)
         except BaseException as error:
             self.ledger.judge_failure(error, demand, where, is_excused=False)
         else:
@@ -150,19 +147,26 @@ class World:
 
     def read(self) -> Fibre:
         """A read in the process that saves, which stands before its first step."""
-        demand = self.ledger.demand()
         store, adapter = self.store, self.adapter
+        return self._question("read", lambda: adapter.read(store), self.ledger.judge_in_process)
+
+    def look_beside(self) -> Fibre:
+        """A reader in another process, beside the one that saves; it stands before its first step."""
+        disk, adapter = self.disk, self.adapter
+        return self._question("look beside", lambda: adapter.look_beside(disk), self.ledger.judge)
+
+    def _question(self, name: str, ask: Callable[[], bytes | None], judge: Callable[..., object]) -> Fibre:
+        demand = self.ledger.demand()
 
         def ended(fibre: Fibre) -> None:
-            where = "reading:"
             if fibre.error is not None:
-                self.ledger.judge_failure(fibre.error, demand, where, is_excused=bool(self.refused))
+                self.ledger.judge_failure(fibre.error, demand, f"{name}:", is_excused=bool(self.refused))
             elif "read" not in self.refused:
-                self.ledger.judge_in_process(fibre.result, demand, where)
+                judge(fibre.result, demand, f"{name}:")
             elif fibre.result is not None:
-                require(self.ledger.recognise(fibre.result), NEVER_WRONG, f"{where} no save was given these bytes")
+                require(self.ledger.recognise(fibre.result), NEVER_WRONG, f"{name}: no save was given these bytes")
 
-        return self._call("read", lambda: adapter.read(store), ended)
+        return self._call(name, ask, ended)
 
     def do(self, chore: str) -> Fibre:
         """Something else in the process that saves; it stands before its first step."""
@@ -173,12 +177,6 @@ class World:
 
         store, adapter = self.store, self.adapter
         return self._call(chore, lambda: adapter.do(store, chore), ended)
-
-    def look_beside(self) -> None:
-        """A reader in another process, at this moment, undisturbed."""
-        hook, self.disk.hook = self.disk.hook, nothing_refused
-        self._judge_answer(lambda: self.adapter.look_beside(self.disk), "beside the writer:")
-        self.disk.hook = hook
 
     def damage(self, name: str, offset: int, mask: int) -> None:
         """A byte changes while nobody looks. There is no process."""

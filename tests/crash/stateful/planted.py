@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from lastgood.core import steps
 from lastgood.core.engine import Engine
 from lastgood.core.flight import Flight
+from lastgood.core.reading import payload_memory
 from lastgood.core.ready import _perform as perform_ready
 from lastgood.core.rules import BROKEN, DONE
 from lastgood.crashsim.core_target import mutant_target
@@ -90,6 +91,18 @@ def growing(engine: Engine, slot: int) -> None:
     device.allocate(device.size() + 4096)
 
 
+def unverified(device: Any, record: Any, into: Any) -> Any:
+    """Bytes are handed out as they lie there, whoever is overwriting them."""
+    payload = payload_memory(record)
+    device.read(record.payload_offset, payload)
+    return payload
+
+
+def stale(reader: Any, candidates: Any, looks: int) -> bool:
+    """A reader beside a writer looks once, and takes what moves meanwhile for damage."""
+    return False
+
+
 SURVIVES = "newest-survives"
 
 PLANTED = {
@@ -111,5 +124,7 @@ PLANTED = {
     "silent": swap(silent.__doc__ or "", {"loud"}, "engine", "Engine.finished", silent),
     "trust-the-cache": swap(trusting_the_cache.__doc__ or "", {SURVIVES, "loud"}, "ready", "_perform", trusting_the_cache),
     "never-rewrite": swap(never_rewriting.__doc__ or "", {SURVIVES, "loud"}, "ready", "_perform", never_rewriting),
+    "unverified": swap(unverified.__doc__ or "", {"never-wrong", "no-harm"}, "reader", "fetch_payload", unverified),
+    "look-once": swap(stale.__doc__ or "", {SURVIVES, "loud"}, "reader", "Reader._has_moved", stale),
     "grow": swap(growing.__doc__ or "", {"bounded"}, "engine", "Engine.prepare_slot", growing),
 }  # fmt: skip
