@@ -173,7 +173,17 @@ def test_the_second_solver_is_asked_and_must_agree(monkeypatch: pytest.MonkeyPat
     group = Group("said", (number > 1,), {"positive": number > 0})
     assert prove(iter([group])).failures == ()
     monkeypatch.setattr("proofs.protocol_proof.second_word", lambda formulas: "unknown")
-    assert prove(iter([group])).failures == ("said: positive is unknown (cvc5)",)
+    other = Group("said", (number > 2,), {"above one": number > 1})
+    assert prove(iter([other])).failures == ("said: above one is unknown (cvc5)",)
+
+
+def test_what_was_proved_is_not_asked_again_unless_less_is_given() -> None:
+    number, other = z3.Ints("number other")
+    weak, strong, wanted = number > 5, other > number, {"so": other > 4}
+    assert prove(iter([Group("all", (weak, strong), wanted)])).failures == ()
+    assert prove(iter([Group("more", (weak, strong, other > 0), wanted)])).failures == ()
+    assert prove(iter([Group("less", (weak,), wanted)])).failures == ("less: so is sat (z3)",)
+    assert prove(iter([Group("none of it", (other > 0,), wanted)])).failures == ("none of it: so is sat (z3)",)
 
 
 def test_digests_never_collide_in_the_variant_that_rests_on_them() -> None:
