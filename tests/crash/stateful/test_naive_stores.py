@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from lastgood.crashsim.stateful import Adapter
 from tests.crash.stateful.naive import WRONG, Careful, ForgetsTheName
 from tests.crash.stateful.running import FULL, broken_promise, run
 
@@ -19,6 +22,12 @@ def test_each_wrong_one_is_found(store: Any) -> None:
     """And the verdict names a promise that it breaks."""
     says = str(broken_promise(store))
     assert says.split(":")[0] in store.breaks, says
+
+
+def test_the_page_shows_the_same_example_as_the_documentation_of_the_adapter() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "stateful.md").read_text()
+    example = inspect.cleandoc(Adapter.__doc__ or "").partition("class Renaming")[2].partition("TestRenaming")[0]
+    assert example.strip() in page
 
 
 def test_what_is_found_is_made_small() -> None:
