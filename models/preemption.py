@@ -118,16 +118,16 @@ class Preemption:
             ticket.wait(max(left, 0.001))
         except TimeoutError:
             logger.error(
-                "SIGTERM: step %d (%d bytes) is not durable after the grace of %.1f s; it is still being written",
-                ticket.step, total_bytes, self.grace_seconds,
+                "SIGTERM: step %d (%s bytes) is not durable after the grace of %.1f s; it is still being written",
+                ticket.step, f"{total_bytes:,}", self.grace_seconds,
             )  # fmt: skip
         except SaveFailed:
             logger.error("SIGTERM: the last save, of step %d, failed with %.1f s left", ticket.step, self.seconds_left)
             raise
         else:
             logger.warning(
-                "SIGTERM: step %d (%d bytes) is durable, %.3f s after the signal, %.1f s before the end of the grace",
-                ticket.step, total_bytes, self.grace_seconds - self.seconds_left, self.seconds_left,
+                "SIGTERM: step %d (%s bytes) is durable, %.3f s after the signal, %.1f s before the end of the grace",
+                ticket.step, f"{total_bytes:,}", self.grace_seconds - self.seconds_left, self.seconds_left,
             )  # fmt: skip
 
 

@@ -29,16 +29,16 @@ Pieces = Iterator[tuple[int, numpy.ndarray]]
 
 def read_pieces(pieces: Pieces, total_bytes: int) -> Decoded:
     """Decode a payload that comes in verified pieces. Raises what they raise, NotAState or FormatTooNew."""
+    header, front = tags.read_front(pieces, total_bytes)
     with misfits_told(), without_collecting():
-        header, front = tags.read_front(pieces, total_bytes)
         skeleton = tags.read_skeleton(front, header)
         lengths = lengths_in(skeleton)
         regions = Streamed(lengths, starts_of(lengths, header))
-        make_ready(regions.large())
-        regions.add(0, numpy.frombuffer(front, numpy.uint8))
-        for offset, piece in pieces:
-            regions.add(offset, piece)
-        return build(skeleton, regions)
+    make_ready(regions.large())
+    regions.add(0, numpy.frombuffer(front, numpy.uint8))
+    for offset, piece in pieces:
+        regions.add(offset, piece)
+    return build(skeleton, regions)
 
 
 def make_ready(places: Iterable[tuple[int, int]]) -> None:
