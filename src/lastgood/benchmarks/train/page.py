@@ -9,6 +9,7 @@ import os
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+from .field import BASELINE, FIELD
 from .targets import rows
 
 BEGIN = "<!-- bench train: written by `lastgood bench train --page`, do not edit -->"
@@ -80,7 +81,8 @@ def tables(figures: dict[str, Any]) -> list[str]:
     cells = {(c["step_kind"], c["state_mb"], c["contender"], c["interval"]): c for c in figures["cells"]}
     for step_kind, state_mb in sorted({key[:2] for key in cells}):
         intervals = sorted({key[3] for key in cells if key[:2] == (step_kind, state_mb)})
-        names = list(dict.fromkeys(key[2] for key in cells if key[:2] == (step_kind, state_mb) and key[2] != "none"))
+        here = {key[2] for key in cells if key[:2] == (step_kind, state_mb)}
+        names = [name for name in FIELD if name in here and name != BASELINE]
         lines += [
             f"{state_mb} MB, {step_kind} step: slowdown (stall of a save in ms); extra memory in MB and CPU seconds per GB"
             f" every {intervals[0]} steps:",
