@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .bounds import Bounds
+from .bounds import Bounds, estimate
 from .promises import LOUD, MONOTONE, NEVER_WRONG, NEWEST_SURVIVES, NO_LEAK, NO_REUSE
 
 MEDIA = {"page-cache": 0, "block": 1, "pmem": 2}
@@ -69,9 +69,13 @@ class Abstract:
         self._rows: Any = ()
 
     def search(
-        self, *, judging: bool = True, room: int = 1 << 16, progress: Callable[[int, int], None] | None = None
+        self, *, judging: bool = True, room: int = 0, progress: Callable[[int, int], None] | None = None
     ) -> AbstractResult:
-        """Visit every state, nearest first, until one is broken. Without `judging`, every state whatever breaks."""
+        """Visit every state, nearest first, until one is broken. Without `judging`, every state whatever breaks.
+
+        There is room for so many states at first, or for as many as there will be at a guess.
+        """
+        room = room or 1 << min(22, max(12, estimate(self.bounds).states.bit_length()))
         numpy, kernels, sizes = self._numpy, self._kernels, self.sizes
         began = time.perf_counter()
         tally = numpy.zeros(7, numpy.int64)

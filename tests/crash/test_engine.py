@@ -194,7 +194,7 @@ def test_a_variable_that_is_no_int_is_refused() -> None:
 def test_the_engine_and_the_media_load_neither_core_nor_numba_nor_torch() -> None:
     """They are for anybody's save code, in anybody's test run."""
     engine = ["bounds", "liveness", "media", "medium", "programs", "promises", "replay", "search", "store_layout"]
-    modules = [*engine, "mutants", "command"]
+    modules = [*engine, "spread", "walks", "abstract", "mutants", "command"]
     script = (
         f"import sys\nfor name in {modules}: __import__('lastgood.crashsim.' + name)\n"
         "loaded = [name for name in sys.modules if name.split('.')[0] in ('numba', 'torch', 'numpy')"

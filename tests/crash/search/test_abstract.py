@@ -79,7 +79,7 @@ def test_the_model_finds_the_mistakes(mistake: str) -> None:
 )
 def test_three_savers_and_four_saves_break_nothing(medium: str, states: int, moves: int) -> None:
     """Every promise that one crash can break, in every state: slots are used again, and savers overtake each other."""
-    result = Abstract(Bounds(savers=3, saves=4, medium=medium)).search(room=1 << 20)
+    result = Abstract(Bounds(savers=3, saves=4, medium=medium)).search()
     assert (result.promise, result.exhaustive) == ("", True)
     assert (result.states, result.transitions) == (states, moves)
 
