@@ -4,7 +4,7 @@
     programs, liveness, search        a sans-I/O program as an automaton; breadth-first search over many at once
     spread, walks                     the same search over many processes; sampled schedules where it is too large
     promises, replay, bounds          what is judged, how a counterexample is written down, what a search covers
-    scene, picture_…                  a counterexample as a drawing, in a terminal and on a page; mutant_table: the mutants' page
+    scene, picture_…                  a counterexample as a drawing, in a terminal and on a page
     core_…, mutants                   aimed at lastgood's own core, and at deliberately broken versions of it
     abstract, abstract_…              the core's protocol as a compiled model, equal to the programs state for state
     stateful/                         any store, yours too, under a Hypothesis state machine
