@@ -6,9 +6,12 @@ from typing import Any
 
 import pytest
 
+from lastgood.core.jit import JIT
 from lastgood.crashsim.core_stateful import CoreAdapter
 from tests.crash.stateful.planted import PLANTED, Planted
 from tests.crash.stateful.running import broken_promise, run
+
+pytestmark = pytest.mark.skipif(not JIT, reason="digests of every image take too long in Python")
 
 STORES: dict[str, tuple[float, dict[str, Any]]] = {
     "two in flight, one kept": (0.6, {}),
