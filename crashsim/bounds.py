@@ -9,6 +9,10 @@ EMPTY_STORE = "e"
 USED_STORE = "u"
 
 
+class Refused(ValueError):
+    """What cannot be searched in this way. The message is one line."""
+
+
 class Bounds(NamedTuple):
     """Sizes of the store, how much happens to it, and on which medium.
 

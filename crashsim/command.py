@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from .bounds import LIMITS, Bounds, estimate
+from .bounds import LIMITS, Bounds, Refused, estimate
 from .media import MEDIA
 from .mutant_table import KILLED, SURVIVED, rows
 from .mutants import EQUIVALENT, MUTANTS
@@ -84,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.mutants:
             return _table(arguments)
         report = _replayed(arguments) if arguments.replay is not None else _explored(arguments)
-    except (BadChoice, BadReplay) as problem:
+    except (BadChoice, BadReplay, Refused) as problem:
         print(f"lastgood: {problem}", file=sys.stderr)
         return BAD_USAGE
     if (

@@ -21,6 +21,7 @@ import itertools
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from .bounds import Refused
 from .core_system import CoreSystem, Move, State
 from .core_target import cells, rules, steps
 from .programs import ASKS
@@ -44,14 +45,14 @@ class LazySystem:
     """A system whose savers put off their private steps."""
 
     def __init__(self, system: CoreSystem) -> None:
-        """Raises ValueError where private steps are not private."""
+        """Raises Refused where private steps are not private."""
         if system.bounds.medium not in ITS_FILE_ONLY or system.bounds.restarts:
             why = (
                 "a process starts again"
                 if system.bounds.restarts
                 else f"on {system.bounds.medium} a persist is no one's"
             )
-            raise ValueError(f"savers' own steps cannot be put off: {why}")
+            raise Refused(f"savers' own steps cannot be put off: {why}")
         self.system = system
         self._places: dict[tuple[int, int, int], list[Place]] = {}
         self._media: dict[tuple[int, ...], tuple[int, ...]] = {}

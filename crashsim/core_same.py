@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from .bounds import Bounds
+from .bounds import Bounds, Refused
 from .core_driver import Driver, Interned
 from .core_target import Target, cells, real_target, rules
 from .medium import State as MediumState
@@ -33,12 +33,12 @@ class Same:
     """Tells which states of one system behave alike."""
 
     def __init__(self, target: Target, bounds: Bounds, driver: Driver, store: StoreMedium, ghosts: Interned) -> None:
-        """Raises ValueError where sequences cannot be told from other numbers."""
+        """Raises Refused where sequences cannot be told from other numbers."""
         names = set(target.save.__code__.co_varnames) - set(real_target().save.__code__.co_varnames)
         if names or bounds.slots > _SLOT_SETS or bounds.restarts:
             why = f"the program has variables of its own: {', '.join(sorted(names))}" if names else "too many slots"
             why = "a process that starts again has no one order of saves" if bounds.restarts else why
-            raise ValueError(f"sequences cannot be told by their order alone: {why}")
+            raise Refused(f"sequences cannot be told by their order alone: {why}")
         self.bounds = bounds
         self.driver = driver
         self.store = store

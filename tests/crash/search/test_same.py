@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from lastgood.cli import main
 from lastgood.crashsim.bounds import Bounds
 from lastgood.crashsim.core_system import CoreSystem
 from lastgood.crashsim.core_target import edited, mutant_target, real_target
@@ -104,3 +105,10 @@ def test_any_number_of_saves_keeps_every_promise(bounds: Bounds, states: int) ->
     assert_clean(report)
     assert report.result.states == states
     assert "any number of saves" in bounds.sentence()
+
+
+def test_the_command_refuses_it_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explore", "--saves", "0", "--restarts", "1"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1)
+    assert "starts again" in err
