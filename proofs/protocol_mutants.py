@@ -105,6 +105,7 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant("mark-not-rewritten", "Recovery persists the mark without writing it again.", HONEST),
     # recovery: each persist, and each order
     Mutant("cache-trusted", "Recovery hands out slots before what it read is durable.", SURVIVES),
+    Mutant("cache-trusted", "Recovery hands out slots before what it read is durable.", "row-survives"),
     Mutant("persisted-not-rewritten", "Recovery persists what it read without writing it again.", SURVIVES),
     Mutant("ghosts-left", "Recovery believes an empty record in the cache.", ABOVE, sequences=3),
     Mutant("ghosts-left", "Recovery believes an empty record in the cache.", WHOLE, sequences=3),

@@ -14,6 +14,7 @@ from proofs.claim import PROMISES, STRENGTHS, Claim
 from proofs.ledger import ASSUMPTIONS, CLAIMS, GUARANTEE, NOT_PROVED
 from proofs.protocol.theorems import STATE_THEOREMS, STEP_THEOREMS
 from proofs.protocol_mutants import MUTANTS
+from proofs.protocol_tool import twins
 from proofs.readme import README, with_ledger
 from proofs.twins import find, weakened_version
 
@@ -88,6 +89,11 @@ def test_every_twin_and_assumption_is_used() -> None:
     mistakes = {mistake for claim in CLAIMS if not claim.weakens for mistake in claim.twin_name.split(", ")}
     assert mistakes == {mutant.name for mutant in MUTANTS}
     assert {name for claim in CLAIMS for name in claim.trusts} == set(ASSUMPTIONS)
+
+
+@pytest.mark.parametrize("claim", [claim for claim in CLAIMS if not claim.weakens], ids=named)
+def test_every_mistake_of_a_row_breaks_its_claim(claim: Claim) -> None:
+    assert all(twins(claim, mistake) for mistake in claim.twin_name.split(", "))
 
 
 def test_every_promise_is_supported() -> None:
