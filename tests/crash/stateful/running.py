@@ -16,6 +16,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from lastgood.crashsim.stateful import Adapter, BrokenPromise, machine_for
 
 EXAMPLES = 20
+MOST = 1500
+"""Examples of one store at night: some minutes."""
 STEPS = 30
 PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large]
 FULL = [Phase.generate, Phase.shrink]
@@ -37,7 +39,7 @@ def look(make_adapter: Callable[[], Adapter], number: int, phases: list[Phase]) 
 def run(make_adapter: Callable[[], Adapter], share: float = 1) -> None:
     """Every promise holds, as far as the profile looks; `share` is for a store that is one of several."""
     profile = settings.default
-    for number in range(max(1, int(profile.max_examples * share) // EXAMPLES)):
+    for number in range(max(1, int(min(profile.max_examples, MOST) * share) // EXAMPLES)):
         look(make_adapter, number if profile.derandomize else random.randrange(2**32), FULL)
 
 
