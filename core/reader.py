@@ -56,8 +56,6 @@ class Reader:
             close_all(self._devices)
             raise
 
-    # --- what it is --------------------------------------------------------------------------------------------------
-
     @property
     def path(self) -> str:
         """The directory."""
@@ -174,7 +172,11 @@ class Reader:
     def _find(self, step: int | None, into: Any, strict: bool) -> tuple[Record, Payload]:
         """The newest whole checkpoint (of `step`) and its payload."""
         if step is None and self._live is None and self._writable:
-            return self._read_after_opening(into, strict)
+            try:
+                return self._read_after_opening(into, strict)
+            except StoreError:
+                if self._live is None:
+                    raise  # else saves have begun meanwhile in another thread, and used the slot again
         picture: Any = None
         for looks in range(1, _LOOKS + 1):
             kept = self.records()
@@ -274,8 +276,6 @@ class Reader:
     def has_writer(self) -> bool:
         """Whether a writer is at work, in any process."""
         return self._directory.writer_alive()
-
-    # --- all of it ---------------------------------------------------------------------------------------------------
 
     def verify(self) -> list[FileReport]:
         """Read every byte of every file and say what is in it."""

@@ -193,3 +193,25 @@ def test_damage_beside_an_idle_writer_is_damage(keep: int) -> None:
         states = [report.state for report in reader.verify()]
         assert states.count("damaged") == 1
         assert looks <= 4
+
+
+def test_a_first_read_that_whole_saves_overtake_returns_the_newest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`newest-survives`: the reader knew of step 1 only, whose slot another thread had used again when it came to read it."""
+    directory = WatchedMemory()
+    with create(directory, in_flight=1, keep=1) as store:
+        save(store, 1)
+    with Store.open(directory, new_run=True) as store:
+        plain = store._scan.settle
+
+        def overtaken(into: Any = None) -> Any:
+            monkeypatch.undo()
+            saver = threading.Thread(target=lambda: [save(store, 2), save(store, 3)])
+            saver.start()
+            saver.join(60)
+            return plain(into)
+
+        monkeypatch.setattr(store._scan, "settle", overtaken)
+        record, payload = store.read_with_record()
+        assert record.step == 3
+        assert is_payload_of(3, payload)
+        assert store.passed_over == ()
