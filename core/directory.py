@@ -60,6 +60,8 @@ class Directory:
         if not os.path.isdir(path):
             raise NotAStore(f"{path} is a file; a store is a directory: give another path")
         try:
+            with contextlib.suppress(PermissionError):  # who made it may have been killed before its name was durable
+                persist_directory(os.path.dirname(path))
             for path in reversed(missing):
                 os.makedirs(path, exist_ok=True)
                 persist_directory(os.path.dirname(path))

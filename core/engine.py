@@ -87,8 +87,13 @@ class Engine:
         return flight
 
     def _make_room(self) -> bool:
-        """Let the youngest save that has not begun to write give way; False when there is none. Holds the lock."""
-        gives_way = [other for other in self._flights if other.is_open and not other.has_written]
+        """Let the youngest save that has a slot and has not begun to write give way; False when there is none.
+
+        Holds the lock. One that is still on its way to a slot may be emptying it, and must come to its end first.
+        """
+        gives_way = [
+            other for other in self._flights if other.is_open and other.ticket.sequence and not other.has_written
+        ]
         leaving = [other for other in self._flights if not other.is_open]
         if leaving:
             self._landed.wait(WAKE_SECONDS)  # one is on its way out already: no second one need go

@@ -226,6 +226,7 @@ class Store(Reader):
                 header = self._directory.open(HEADER)
                 self._engine = Engine(self._wanted, header, devices, self._options)
             if not self._is_ready:
+                self._directory.persist()  # as R3: a name may be in the cache only, of a creation that was killed
                 make_engine_ready(self._engine, self._scan, marked=self._was_marked, kept=self.keep)
                 if self._wanted != self._layout:  # readers count on what is kept, so not before it is ready
                     self._relay(self._engine, self._wanted)
@@ -238,8 +239,6 @@ class Store(Reader):
         self._check_open()
         if not self._writable:
             raise StoreError(f"{self.path} was opened read-only: open it without read_only to save or grow")
-
-    # --- the end -----------------------------------------------------------------------------------------------------
 
     def grow(self, slot_bytes: int) -> None:
         """Give every slot room for payloads of `slot_bytes`, now and after reopening.

@@ -234,3 +234,47 @@ def test_a_slot_that_is_there_although_it_was_not_seen_is_not_made_anew(
     assert files_of(path) == before
     with Store.open(path) as store:
         check_kept(store, [2, 1])
+
+
+def test_names_are_made_durable_again_before_a_slot_is_handed_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`newest-survives`: a creation was killed between the header's rename and the directory's fsync.
+
+    The next process saw the name in the cache, saved and acknowledged; a power loss took the name, and with it the store.
+    """
+    path = tmp_path / "store"
+    create(path).close()
+    happened: list[str] = []
+    plain_fsync, plain_write = os.fsync, os.pwrite
+
+    def fsync(descriptor: int) -> None:
+        happened.append(f"persist {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
+        plain_fsync(descriptor)
+
+    def write(descriptor: int, *arguments: object) -> int:
+        happened.append(f"write {Path(os.readlink(f'/proc/self/fd/{descriptor}')).name}")
+        return plain_write(descriptor, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    monkeypatch.setattr(os, "pwrite", write)
+    with Store.open(path) as store:
+        save(store, 1)
+    slots = [index for index, what in enumerate(happened) if what.startswith("write slot-")]
+    assert happened.index("persist store") < slots[0]
+
+
+def test_the_name_of_the_directory_itself_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same, one level up: whoever made the empty directory may have been killed before its name was durable."""
+    path = tmp_path / "store"
+    path.mkdir()
+    persisted: list[str] = []
+    plain = os.fsync
+
+    def fsync(descriptor: int) -> None:
+        persisted.append(os.readlink(f"/proc/self/fd/{descriptor}"))
+        plain(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    create(path).close()
+    assert persisted[0] == str(tmp_path)

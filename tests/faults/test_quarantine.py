@@ -224,3 +224,39 @@ def test_quarantine_does_not_outlive_the_store() -> None:
         save(store, 3)
         assert whereabouts(store)["quarantined"] == []
         check_no_leak(store)
+
+
+def test_a_save_that_is_emptying_a_quarantined_slot_does_not_give_way() -> None:
+    """`loud`: policy `replace` made it give way in the middle of that, and it ended failed, of nothing."""
+    watcher = Watcher()
+    with create(WatchedMemory(watcher), in_flight=1, keep=1, overload="replace") as store:
+        save(store, 1)
+        watcher.refuses = record_persist(watcher)
+        fail(store, 2)
+        stands, may_go = threading.Event(), threading.Event()
+
+        def hold(operation: Operation) -> bool:
+            if operation.kind == "persist":
+                stands.set()
+                assert may_go.wait(60)
+            return False
+
+        watcher.refuses = hold
+        tickets: list[Any] = []
+
+        def begin(step: int) -> None:
+            try:
+                tickets.append(store.save(payload_of(step), step=step))
+            except SaveFailed as told:  # of the second, whoever comes first
+                tickets.append(told.ticket)
+
+        saver = threading.Thread(target=begin, args=(3,))
+        saver.start()
+        assert stands.wait(60)
+        begin(4)
+        may_go.set()
+        saver.join(60)
+        assert tickets.pop(0).outcome == "skipped", "the one on its way to a slot stays, so the new one gives way"
+        assert tickets[0].wait(60).step == 3
+        check_kept(store, [3])
+        check_no_leak(store)
