@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+import sys
 import threading
 from bisect import insort
 from collections.abc import Callable
@@ -24,6 +25,9 @@ from numpy.typing import NDArray
 
 from .interrupt import WAKE_SECONDS
 from .rules import PAGE_BYTES
+
+_WIPE_ON_FORK = 18 if sys.platform == "linux" else None
+"""MADV_WIPEONFORK, which Python's mmap does not name."""
 
 
 class Arena:
@@ -81,11 +85,15 @@ class Arena:
 
 
 def huge_memory(length: int) -> mmap.mmap:
-    """Anonymous memory in huge pages where possible, and not for forked children: a data loader that forks must neither
-    double it nor make the next writes here copy it."""
+    """Anonymous memory in huge pages where possible, and empty in forked children: a data loader that forks must neither
+    double it nor make the next writes here copy it.
+
+    Empty, not absent: where nothing is mapped a child's own memory comes to lie, and would be unmapped together with the
+    store that the child inherited.
+    """
     memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):
-        if hasattr(mmap, advice):
-            with contextlib.suppress(OSError):  # a kernel built without huge pages
-                memory.madvise(getattr(mmap, advice))
+    for advice in (getattr(mmap, "MADV_HUGEPAGE", None), _WIPE_ON_FORK):
+        if advice is not None:
+            with contextlib.suppress(OSError):  # a kernel built without huge pages, or older than the advice
+                memory.madvise(advice)
     return memory

@@ -37,3 +37,13 @@ def test_a_child_opens_a_store_of_its_own_whatever_its_parent_was_doing(nursery:
     assert child.wait() == 0, child.stderr
     with Store.open(swift / "childs", read_only=True) as store:
         assert bytes(store.read()) == b"a child's own"
+
+
+def test_a_child_that_drops_its_parents_store_keeps_its_own_memory(nursery: Nursery, swift: Path) -> None:
+    """Staging memory was left out of the fork, so the child's own memory came to lie at the same addresses.
+
+    When the child let go of the inherited store, these were unmapped: a data loader's worker died of SIGSEGV, at random.
+    """
+    child = nursery.program("forked_dropper", swift / "store")
+    assert child.wait() == 0, child.stderr
+    assert child.stdout.strip() == "0"
