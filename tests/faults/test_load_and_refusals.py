@@ -109,11 +109,12 @@ def test_the_first_error_is_the_one_that_is_told() -> None:
 
 def test_a_failed_persist_of_an_older_save_does_not_touch_a_newer_one() -> None:
     """Three in flight; the oldest fails last: the newer two are published, and it is told of."""
-    held = threading.Event()
+    stands, held = threading.Event(), threading.Event()
     directory = WatchedMemory()
 
     def watch(operation: Operation) -> None:
         if operation.kind == "persist" and operation.file == "slot-0000":
+            stands.set()
             held.wait(60)
             raise OSError(errno.EIO, "Input/output error", operation.file)
 
@@ -121,6 +122,7 @@ def test_a_failed_persist_of_an_older_save_does_not_touch_a_newer_one() -> None:
         store._started()
         directory.watch = watch
         first = store.save(payload_of(1, 4000), step=1)
+        assert stands.wait(60), "else the newer two may overtake it before it has anything to persist"
         second, third = (store.save(payload_of(step, 4000), step=step) for step in (2, 3))
         assert [ticket.wait(60).step for ticket in (second, third)] in ([2, 3], [3, 3])
         held.set()
