@@ -15,7 +15,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from .arena import Arena
 from .atomics import load
@@ -124,7 +124,10 @@ class Engine:
     def tell_of_failures(self, ticket: Ticket | None) -> None:
         """Raise SaveFailed for the failures nobody was told of yet (E2); `ticket` is that of the save just started, whose
         own failure, should it have ended already, is left for the next to be told."""
-        failures = [self.failures.popleft() for _ in range(len(self.failures))]
+        failures: list[Ticket] = []
+        with suppress(IndexError):  # until none is left: several threads may be told at once, each of its share
+            while True:
+                failures.append(self.failures.popleft())
         failures.sort(key=lambda failed: failed.sequence)  # the first cause first, whichever save ended first
         if ticket in failures:
             failures.remove(ticket)
