@@ -2,8 +2,8 @@
 
 In one piece into the caller's memory, or chunk by chunk in a few buffers that are used again:
 
-    device.read     chunk 2 ── chunk 3 ── chunk 4        a thread of its own, at most AHEAD chunks in front
-    the caller           chunk 0 ── chunk 1 ── chunk 2   each verified before it is handed out
+    read, verify    chunk 2 ── chunk 3 ── chunk 4        a thread of its own, at most AHEAD chunks in front
+    the caller           chunk 0 ── chunk 1 ── chunk 2
 """
 
 from __future__ import annotations
@@ -48,19 +48,24 @@ def read_payload(device: Device, record: Record, into: NDArray[np.uint8]) -> Non
     Raises Damaged, naming the chunk, when a digest is wrong or the file ends early; OSError when the medium fails.
     """
     assert into.size == record.payload_bytes
+    name = f"step {record.step} in slot {record.slot}"
     start = 0
-    for index, expected in enumerate(record.digests):
+    for index in range(len(record.digests)):
         length = chunk_length(record.payload_bytes, record.chunk_bytes, index)
-        piece = into[start : start + length]
-        try:
-            device.read(record.payload_offset + start, piece)
-        except EOFError as error:
-            raise Damaged(f"step {record.step} in slot {record.slot}: {error}") from error
-        if digest(piece) != expected:
-            raise Damaged(
-                f"step {record.step} in slot {record.slot}: chunk {index} of {len(record.digests)} is damaged"
-            )
+        _fetch_chunk(device, record.payload_offset + start, into[start : start + length], record.digests, index, name)
         start += length
+
+
+def _fetch_chunk(
+    device: Device, offset: int, piece: NDArray[np.uint8], digests: Sequence[int], index: int, name: str
+) -> None:
+    """Fill `piece` with chunk `index` and verify it. Raises Damaged, beginning with `name`, or OSError."""
+    try:
+        device.read(offset, piece)
+    except EOFError as error:
+        raise Damaged(f"{name}: {error}") from error
+    if digest(piece) != digests[index]:
+        raise Damaged(f"{name}: chunk {index} of {len(digests)} is damaged")
 
 
 def verified_chunks(
@@ -77,21 +82,17 @@ def verified_chunks(
 
         def read_on(index: int) -> None:
             if index < len(digests):
+                offset = start + index * chunk_bytes
                 piece = buffers[index % len(buffers)][: chunk_length(total_bytes, chunk_bytes, index)]
-                reading.append((piece, pool.submit(device.read, start + index * chunk_bytes, piece)))
+                reading.append((piece, pool.submit(_fetch_chunk, device, offset, piece, digests, index, name)))
 
         for index in range(AHEAD):
             read_on(index)
         try:
-            for index, expected in enumerate(digests):
+            for index in range(len(digests)):
                 read_on(index + AHEAD)
-                piece, read = reading.popleft()
-                try:
-                    read.result()
-                except EOFError as error:
-                    raise Damaged(f"{name}: {error}") from error
-                if digest(piece) != expected:
-                    raise Damaged(f"{name}: chunk {index} of {len(digests)} is damaged")
+                piece, fetched = reading.popleft()
+                fetched.result()
                 yield index * chunk_bytes, piece
         finally:
             pool.shutdown(cancel_futures=True)
