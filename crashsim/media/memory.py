@@ -23,6 +23,14 @@ NON_TEMPORAL = 1
 UNTOUCHED = "."
 
 
+def ordered_in_lines(line_of: Callable[[int], int], earlier: Operation, later: Operation) -> bool:
+    """Whether two stores keep their order: within one word; and within one line or sector, through the cache."""
+    if earlier.overlaps(later):
+        return True
+    through_cache = NON_TEMPORAL not in (earlier.note, later.note)
+    return through_cache and line_of(earlier.place) == line_of(later.place)
+
+
 class Memory:
     """Words of one mapped file, which the threads of a program store to."""
 

@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..medium import Operation, Persist, Rules, State, settled_places
-from .memory import NON_TEMPORAL
+from ..medium import Operation
+from .memory import ordered_in_lines
+from .page_cache import PageCache
 
 
-class Mmap(Rules):
-    """See the rules above."""
+class Mmap(PageCache):
+    """See the rules above: msync is a persist of the page cache."""
 
     name = "mmap"
 
@@ -32,19 +33,4 @@ class Mmap(Rules):
 
     def ordered(self, earlier: Operation, later: Operation) -> bool:
         """Within one word; and within one sector, for stores through the cache."""
-        if earlier.overlaps(later):
-            return True
-        through_cache = NON_TEMPORAL not in (earlier.note, later.note)
-        return through_cache and self.line_of(earlier.place) == self.line_of(later.place)
-
-    def forces(self, persist: Persist, operation: Operation) -> bool:
-        """What lies in the pages, except what an earlier failure marked clean."""
-        return persist.file in operation.scope and not operation.forgotten
-
-    def forgets(self, persist: Persist, operation: Operation) -> bool:
-        """What lies in the pages."""
-        return persist.file in operation.scope
-
-    def canonical(self, state: State) -> State:
-        """Place by place."""
-        return settled_places(state)
+        return ordered_in_lines(self.line_of, earlier, later)

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..medium import Operation, Persist, Rules, State, settled_places
-from .memory import NON_TEMPORAL
+from .memory import NON_TEMPORAL, ordered_in_lines
 
 _FIRST_THREAD = 1
 """The bit of `note` that says that thread 0 has written back the line; thread 1 has the next one, and so on."""
@@ -39,10 +39,7 @@ class Pmem(Rules):
 
     def ordered(self, earlier: Operation, later: Operation) -> bool:
         """Within one line, for stores through the cache."""
-        if earlier.overlaps(later):
-            return True
-        through_cache = NON_TEMPORAL not in (earlier.note, later.note)
-        return through_cache and self.line_of(earlier.place) == self.line_of(later.place)
+        return ordered_in_lines(self.line_of, earlier, later)
 
     def forces(self, persist: Persist, operation: Operation) -> bool:
         """What the persisting thread stored past the cache, and what it has written back or now writes back."""
