@@ -12,7 +12,7 @@ import pytest
 
 from lastgood.core import SaveFailed, SaveSkipped, Store, StoreClosed, StoreError, WrongGeometry
 from lastgood.core.memory import MemoryDirectory
-from tests.store.small import check_kept, check_no_leak, create, payload_of, save, settle, whereabouts
+from tests.store.small import check_kept, check_no_leak, create, payload_of, save, settle, until, whereabouts
 
 
 def pieces_of(step: int, size: int = 15_000) -> list[np.ndarray[Any, Any]]:
@@ -198,7 +198,9 @@ def test_closing_does_not_wait_for_one_that_nobody_will_finish() -> None:
 
 def test_what_fails_in_a_thread_that_nobody_listens_to_is_told_by_the_next_save() -> None:
     with create(MemoryDirectory()) as store:
-        store.begin(step=1).abandon(ValueError("the producer broke"), told=False)
+        broken = store.begin(step=1)
+        broken.abandon(ValueError("the producer broke"), told=False)
+        until(lambda: broken.ticket.done)  # it ends in a writer's thread
         quiet = store.begin(step=2)
         quiet.push(payload_of(2))
         assert quiet.finish(tell=False) is quiet.ticket, "this thread is not the one to hear of it"
