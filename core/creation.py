@@ -1,59 +1,82 @@
-"""Making the files of a new store, and opening those of an old one.
+"""How a store comes into being, new or opened again: its files, its lock, and an interrupt that loses neither.
 
 Creation reserves every byte the store will ever take, makes files and names durable, and renames the header into place
-last: before that instant there is no store, after it there is a whole one. A creation that fails leaves nothing behind.
+last: before that instant there is no store, after it there is a whole one.
+
+O1 all-or-nothing   when anything fails, the lock is given back, and a creation leaves the place as it was
+O2 received         an interrupt that arrives meanwhile closes the new store first, since nobody will receive it
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from typing import TypeVar
 
+from .at_exit import Closable
 from .device import Device, aligned_buffer
 from .directory import Directory, Lock
 from .errors import Damaged, NoStore, NotAStore, StoreError, StoreExists
+from .interrupt import Shield
 from .layout import HEADER, LOCK, Header, Layout, decode_header, encode_header, slot_name
 from .record import MAGIC, encode_empty
 from .rules import PAGE_BYTES, SLOT_LIMIT
 
+Built = TypeVar("Built", bound=Closable)
+Build = Callable[[Header, Lock], Built]
 
-class Creation:
-    """The files of a new store, and the writer's lock on it; `undo` leaves the place as it was."""
 
-    def __init__(self, directory: Directory, layout: Layout) -> None:
-        """Make them. Raises StoreExists, NotAStore (other files are there), StoreInUse, or OSError; ENOSPC says the
-        bytes needed. Then nothing was left behind."""
-        self._directory = directory
-        self._is_ours = False
-        self._lock: Lock | None = None
-        self._made = directory.make()
-        try:
-            _check_vacant(directory)
-            had_lock = LOCK in directory.names()
-            self._lock = directory.lock()
-            self._is_ours = not had_lock
-            _check_vacant(directory)  # again: another process may have been first
-            self._is_ours = True
-            _fill(directory, layout)
-        except BaseException:
-            self.undo()
-            raise
+def create_store(directory: Directory, layout: Layout, build: Build[Built]) -> Built:
+    """Make the files of a store, then build on them.
 
-    @property
-    def lock(self) -> Lock:
-        """The writer's lock, held."""
-        assert self._lock is not None
-        return self._lock
+    Raises StoreExists, NotAStore (other files are there), StoreInUse, or OSError; ENOSPC says the bytes needed.
+    """
 
-    def undo(self) -> None:
-        """Remove what was made, the header first; the lock is still held, so nobody else has begun a store here."""
-        if self._is_ours:
-            with contextlib.suppress(OSError):
-                for name in (HEADER, *self._directory.names()):
-                    self._directory.remove(name)
-        if self._lock is not None:
-            self._lock.release()
-        self._directory.unmake(self._made)
+    def make(undo: ExitStack) -> Built:
+        undo.callback(directory.unmake, directory.make())
+        _check_vacant(directory)
+        lock = directory.lock()
+        undo.callback(lock.release)
+        _check_vacant(directory)  # again: another process may have been first
+        undo.callback(_remove_all, directory)  # it is ours now, and nobody else begins one here before the lock is back
+        _fill(directory, layout)
+        return build(Header(layout, False, ""), lock)
+
+    return _received(make)
+
+
+def open_for_writing(directory: Directory, build: Build[Built]) -> Built:
+    """Take the lock, repair the header where one part of it is damaged, then build on it."""
+
+    def make(undo: ExitStack) -> Built:
+        lock = directory.lock()
+        undo.callback(lock.release)
+        header = read_header(directory)  # under the lock: the writer before us may have changed it
+        if header.damage:
+            directory.publish(HEADER, encode_header(header.layout, marked=header.marked).tobytes())
+        return build(header, lock)
+
+    return _received(make)
+
+
+def _received(make: Callable[[ExitStack], Built]) -> Built:
+    built: Built | None = None
+    try:
+        with Shield(), ExitStack() as undo:
+            built = make(undo)
+            undo.pop_all()
+    except BaseException:
+        if built is not None:
+            built.close()
+        raise
+    return built
+
+
+def _remove_all(directory: Directory) -> None:
+    with suppress(OSError):
+        for name in (HEADER, *directory.names()):  # the header first: without it there is no store
+            directory.remove(name)
 
 
 def _check_vacant(directory: Directory) -> None:

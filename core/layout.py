@@ -131,8 +131,8 @@ class Layout:
         return self
 
 
-def encode_header(layout: Layout) -> NDArray[np.uint8]:
-    """A header of an unmarked store."""
+def encode_header(layout: Layout, *, marked: bool = False) -> NDArray[np.uint8]:
+    """The header file, with or without the mark."""
     body = FIXED.pack(
         MAGIC,
         FORMAT_VERSION,
@@ -149,12 +149,6 @@ def encode_header(layout: Layout) -> NDArray[np.uint8]:
     image = np.zeros(HEADER_BYTES, np.uint8)
     for offset in (0, COPY_OFFSET):
         image[offset : offset + len(body) + 4] = np.frombuffer(sealed(body), np.uint8)
-    return image
-
-
-def encode_marked_header(layout: Layout, marked: bool) -> NDArray[np.uint8]:
-    """A header that takes the place of an older one, its mark included."""
-    image = encode_header(layout)
     if marked:
         image[MARK_OFFSET:COPY_OFFSET] = encode_mark(layout)
     return image

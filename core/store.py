@@ -23,15 +23,14 @@ from typing import Any
 
 from . import at_exit
 from .cells import SEQUENCE
-from .creation import close_all, make_missing, read_header
+from .creation import close_all, create_store, make_missing, open_for_writing, read_header
 from .directory import Directory, Lock
 from .engine import Engine
 from .errors import OtherRun, StoreError, WrongGeometry
 from .flight import Flight
 from .incoming import as_meta, as_pieces, whole_number
 from .interrupt import Shield
-from .layout import HEADER, Header, Layout, check_fits, encode_marked_header
-from .opening import create_store, open_for_writing
+from .layout import HEADER, Header, Layout, check_fits, encode_header
 from .options import Options
 from .reader import Reader
 from .ready import make_engine_ready
@@ -256,7 +255,7 @@ class Store(Reader):
 
     def _relay(self, engine: Engine, layout: Layout) -> None:
         """Go on with other sizes: a new header, durably; `engine` is quiet."""
-        self._directory.publish(HEADER, encode_marked_header(layout, self.marked).tobytes())
+        self._directory.publish(HEADER, encode_header(layout, marked=self.marked).tobytes())
         self._layout = layout
         engine.relay(layout, self._directory.open(HEADER))
 

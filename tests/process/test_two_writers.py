@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from lastgood.core import Store, StoreError, StoreInUse
+from lastgood.core import Store, StoreError, StoreExists, StoreInUse
+from lastgood.core.directory import Directory, Lock
 from tests.process.nursery import Child, Nursery
 
 
@@ -122,3 +123,21 @@ def test_a_reader_takes_no_lock_and_writes_nothing(nursery: Nursery, store_path:
         assert {name: stamp for name, stamp in stamps().items() if name not in lock} == {
             name: stamp for name, stamp in before.items() if name not in lock
         }
+
+
+class LateLock(Directory):
+    """Another process makes its store, and leaves, just before this one has the lock."""
+
+    def lock(self) -> Lock:
+        """See Directory."""
+        with Store.create(self.path, slot_bytes=100) as other:
+            other.save(b"the other's", step=1).wait()
+        return super().lock()
+
+
+def test_a_creation_that_comes_second_leaves_the_first_ones_store_alone(tmp_path: Path) -> None:
+    """Between the look at an empty directory and the lock another store came and went: undoing ours would remove it."""
+    with pytest.raises(StoreExists):
+        Store.create(LateLock(tmp_path / "store"), slot_bytes=100)
+    with Store.open(tmp_path / "store") as store:
+        assert store.read().tobytes() == b"the other's"

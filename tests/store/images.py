@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lastgood.core.digest import digest
-from lastgood.core.layout import HEADER, Layout, encode_header, encode_marked_header, slot_name
+from lastgood.core.layout import HEADER, Layout, encode_header, slot_name
 from lastgood.core.memory import MemoryDevice
 from lastgood.core.record import DIGEST_OFFSET, FIXED_BYTES, Record, encode, encode_empty
 from tests.store.small import payload_of
@@ -116,7 +116,7 @@ class Image(WatchedMemory):
         self.layout = layout_of(len(words), keep, persists)
         self.log: list[Operation] = []
         self._exists = True
-        header = encode_marked_header(self.layout, True) if marked else encode_header(self.layout)
+        header = encode_header(self.layout, marked=marked)
         self.files[HEADER] = MemoryDevice(header)
         self.unreadable = {}
         for slot, word in enumerate(words):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from lastgood.core import Store
-from lastgood.core.layout import decode_header, encode_marked_header
+from lastgood.core.layout import decode_header, encode_header
 from lastgood.core.record import decode, encode
 from tests.store.golden import content_of, make, unpack
 from tests.store.small import check_no_leak, files_of, save
@@ -154,7 +154,7 @@ def test_what_was_read_is_written_again_as_it_was(golden: Any, name: str) -> Non
     """Encoding is decoding backwards, to the byte: recovery rewrites records and must not change them."""
     files = files_of(golden[0] / name)
     header = decode_header(files["header"], "golden")
-    assert encode_marked_header(header.layout, header.marked).tobytes() == files["header"]
+    assert encode_header(header.layout, marked=header.marked).tobytes() == files["header"]
     for slot in range(header.layout.slot_count):
         content = files[f"slot-{slot:04d}"]
         area = np.frombuffer(content, np.uint8)[: header.layout.area_bytes]
