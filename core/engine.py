@@ -17,18 +17,19 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+from . import steps
 from .arena import Arena
 from .atomics import load
 from .cells import KEPT, ROOT, new_cells
 from .device import Device, aligned_buffer
 from .errors import SaveFailed, StoreClosed
-from .flight import Flight, encoded
+from .flight import Flight
 from .interrupt import WAKE_SECONDS
 from .layout import MARK_OFFSET, Layout, encode_mark
 from .options import Options
-from .record import Record, encode_empty
+from .record import Record, encode, encode_empty
 from .rules import FAILED, NO_TAG, PAGE_BYTES, SKIPPED, sequence_of, slot_of, words_for
-from .statistics import Counters
+from .statistics import BLOCKED_NS, Counters
 from .ticket import Ticket
 from .writers import Writers
 
@@ -66,7 +67,7 @@ class Engine:
 
         `check` is called now and then while waiting, where an exception loses nothing.
         """
-        began = time.perf_counter()
+        began = time.perf_counter_ns()
         ticket = Ticket(step, self.newest)
         flight = Flight(self, ticket, meta)
         with self._landed:
@@ -83,7 +84,7 @@ class Engine:
                 check()
             self._places_taken += 1
             self._flights.append(flight)
-        self.counters.add_blocked(time.perf_counter() - began)
+        self.counters.add(BLOCKED_NS, time.perf_counter_ns() - began)
         return flight
 
     def _make_room(self) -> bool:
@@ -114,7 +115,7 @@ class Engine:
         ticket.conclude(outcome, flight.error)
         if outcome == FAILED and not flight.is_told:
             self.failures.append(ticket)
-        self.counters.count(outcome)
+        self.counters.add(outcome)
         with self._landed:
             self._flights.remove(flight)
             self._places_taken -= 1
@@ -154,7 +155,7 @@ class Engine:
         ticket = Ticket(step, self.newest)
         ticket.conclude(SKIPPED, None)
         ticket.wake()
-        self.counters.count(SKIPPED)
+        self.counters.add(SKIPPED)
         return ticket
 
     def wind_down(self, check: Callable[[], None]) -> None:
@@ -215,9 +216,9 @@ class Engine:
 
     def staging_buffer(self, sequence: int, check: Callable[[], None]) -> int:
         """A buffer of the arena; the time spent waiting for one is accounted for."""
-        began = time.perf_counter()
+        began = time.perf_counter_ns()
         index = self.arena.acquire(sequence, check)
-        self.counters.add_blocked(time.perf_counter() - began)
+        self.counters.add(BLOCKED_NS, time.perf_counter_ns() - began)
         return index
 
     def kept(self) -> list[Record]:
@@ -237,6 +238,21 @@ class Engine:
         """The file of a slot."""
         return self._devices[slot]
 
+    def perform(self, step: int, slot: int) -> None:
+        """What saving and recovery ask for alike. Several savers may write the mark at once: the bytes are the same."""
+        if step in (steps.PERSIST_PAYLOAD, steps.PERSIST_RECORD, steps.PERSIST_EMPTY_RECORD):
+            self._devices[slot].persist()
+        elif step == steps.WRITE_EMPTY_RECORD:
+            page = self._areas[slot][:PAGE_BYTES]
+            page[:] = encode_empty(self.layout.store, slot)
+            self._devices[slot].write(0, page)
+            self.records[slot] = None
+        elif step == steps.WRITE_MARK:
+            self._mark_page[:] = encode_mark(self.layout)
+            self._header.write(MARK_OFFSET, self._mark_page)
+        elif step == steps.PERSIST_MARK:
+            self._header.persist()
+
     def prepare_slot(self, slot: int) -> None:
         """Give an acquired slot its full room; it may be missing or short after damage or growth."""
         device = self._devices[slot]
@@ -247,28 +263,11 @@ class Engine:
     def write_record(self, record: Record) -> None:
         """Write a slot's record area and remember the record. In a store that has grown, the area may be a smaller one."""
         area = self._areas[record.slot][: record.payload_offset]
-        self._devices[record.slot].write(0, encoded(record, area))
+        image = encode(record)
+        area[: image.size] = image
+        area[image.size :] = 0
+        self._devices[record.slot].write(0, area)
         self.records[record.slot] = record
-
-    def write_empty_record(self, slot: int) -> None:
-        """Overwrite the record's first page with an empty record."""
-        page = self._areas[slot][:PAGE_BYTES]
-        page[:] = encode_empty(self.layout.store, slot)
-        self._devices[slot].write(0, page)
-        self.records[slot] = None
-
-    def write_mark(self) -> None:
-        """Write "something was acknowledged" into the header. Several savers may do it at once: the bytes are the same."""
-        self._mark_page[:] = encode_mark(self.layout)
-        self._header.write(MARK_OFFSET, self._mark_page)
-
-    def persist_mark(self) -> None:
-        """Make the mark durable."""
-        self._header.persist()
-
-    def count_written(self, count: int) -> None:
-        """Account for payload bytes handed to a device."""
-        self.counters.add_written(count)
 
     def close(self) -> None:
         """End the threads, which finish what is queued, and close the files."""

@@ -25,9 +25,10 @@ from .atomics import fetch_add, load
 from .cells import KEPT, MY_SEQUENCE, MY_SLOT, MY_TAG, OUTCOME, ROOT, STATUS, new_mine
 from .digest import copy_digest
 from .layout import check_fits
-from .record import Record, encode
+from .record import Record
 from .rules import BROKEN, DONE, FAILED, OVERTAKEN, PENDING, REFUSED, align_up, chunk_offset, is_overtaken
 from .save import save
+from .statistics import WRITTEN
 from .ticket import Ticket
 
 if TYPE_CHECKING:
@@ -143,7 +144,7 @@ class Flight:
                 padded[filled:] = 0
                 offset = chunk_offset(layout.area_bytes, layout.chunk_bytes, index)
                 self.engine.device(self._slot).write(offset, padded)
-                self.engine.count_written(padded.size)
+                self.engine.counters.add(WRITTEN, padded.size)
         except BaseException as error:  # whatever it was, the chunk may not be there
             self._stop(BROKEN, error)
         finally:
@@ -192,20 +193,14 @@ class Flight:
             elif step == steps.ACQUIRED:
                 self.ticket.sequence = int(self._mine[MY_SEQUENCE])
                 engine.prepare_slot(self._slot)
-            elif step in (steps.PERSIST_PAYLOAD, steps.PERSIST_RECORD, steps.PERSIST_EMPTY_RECORD):
-                engine.device(self._slot).persist()
             elif step == steps.WRITE_RECORD:
                 engine.write_record(self._record())
-            elif step == steps.WRITE_EMPTY_RECORD:
-                engine.write_empty_record(self._slot)
-            elif step == steps.WRITE_MARK:
-                engine.write_mark()
-            elif step == steps.PERSIST_MARK:
-                engine.persist_mark()
             elif step == steps.ACKNOWLEDGE:
                 record = engine.records[self._slot]
                 assert record is not None
                 self.ticket.acknowledge(record)
+            else:
+                engine.perform(step, self._slot)
         except BaseException as error:  # the program releases or quarantines the slot; dropping it here would leak one
             self._stop(BROKEN, error)
 
@@ -224,11 +219,3 @@ class Flight:
             saved_at_ns=self._started_ns,
             payload_offset=layout.area_bytes,
         )
-
-
-def encoded(record: Record, into: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The record's bytes in aligned memory, the rest of the area zero."""
-    image = encode(record)
-    into[:] = 0
-    into[: image.size] = image
-    return into

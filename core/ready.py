@@ -65,26 +65,19 @@ def _reject_half_overwritten(scan: Scan, verdict: NDArray[np.int64], kept: int, 
 
 
 def _perform(engine: Engine, scan: Scan, step: int, slot: int) -> int:
-    if step in (steps.PERSIST_PAYLOAD, steps.PERSIST_RECORD, steps.PERSIST_EMPTY_RECORD):
-        engine.device(slot).persist()
-    elif step == steps.REWRITE_RECORD:
+    if step == steps.VERIFY_PAYLOAD:
+        return DONE if scan.is_whole(slot) else BROKEN
+    if step in (steps.REWRITE_RECORD, steps.REWRITE_PAYLOAD):
         record = scan.records[slot]
         assert record is not None
-        engine.write_record(record)
-    elif step == steps.WRITE_EMPTY_RECORD:
+        if step == steps.REWRITE_RECORD:
+            engine.write_record(record)
+        else:
+            rewrite_payload(engine.device(slot), record)
+        return DONE
+    if step == steps.WRITE_EMPTY_RECORD:
         engine.prepare_slot(slot)
-        engine.write_empty_record(slot)
-    elif step == steps.WRITE_MARK:
-        engine.write_mark()
-    elif step == steps.PERSIST_MARK:
-        engine.persist_mark()
-    elif step == steps.VERIFY_PAYLOAD:
-        if not scan.is_whole(slot):
-            return BROKEN
-    elif step == steps.REWRITE_PAYLOAD:
-        record = scan.records[slot]
-        assert record is not None
-        rewrite_payload(engine.device(slot), record)
+    engine.perform(step, slot)
     return DONE
 
 

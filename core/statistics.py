@@ -12,8 +12,8 @@ import numpy as np
 from .atomics import fetch_add, load
 from .rules import FAILED, PUBLISHED, SKIPPED, SUPERSEDED
 
-_WRITTEN = 8
-_BLOCKED_NS = 9
+WRITTEN = 8
+BLOCKED_NS = 9
 _CELLS = 10
 
 
@@ -42,21 +42,13 @@ class Counters:
         """All zero."""
         self._cells = np.zeros(_CELLS, np.int64)
 
-    def count(self, outcome: int) -> None:
-        """One save ended this way."""
-        fetch_add(self._cells, outcome, 1)
-
-    def add_written(self, count: int) -> None:
-        """Bytes went to a device."""
-        fetch_add(self._cells, _WRITTEN, count)
-
-    def add_blocked(self, seconds: float) -> None:
-        """A caller waited."""
-        fetch_add(self._cells, _BLOCKED_NS, int(seconds * 1e9))
+    def add(self, cell: int, amount: int = 1) -> None:
+        """Count one more end of a save (`cell` is the outcome), or that many of WRITTEN or BLOCKED_NS."""
+        fetch_add(self._cells, cell, amount)
 
     def snapshot(self) -> Statistics:
         """The numbers now."""
         published, superseded, skipped, failed, written, blocked = (
-            int(load(self._cells, index)) for index in (PUBLISHED, SUPERSEDED, SKIPPED, FAILED, _WRITTEN, _BLOCKED_NS)
+            int(load(self._cells, index)) for index in (PUBLISHED, SUPERSEDED, SKIPPED, FAILED, WRITTEN, BLOCKED_NS)
         )
         return Statistics(published, superseded, skipped, failed, written, blocked / 1e9)
