@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from lastgood.core import NoStore, SaveFailed, Store, StoreError
+from lastgood.core.rules import FAILED
 from tests.store.small import check_kept, create, is_payload_of, payload_of, save, until
 from tests.store.watched import Operation, WatchedMemory, nothing
 
@@ -123,17 +124,18 @@ def test_the_reason_of_a_failure_is_there_when_it_is_told() -> None:
     store = create(directory)
     save(store, 1)
     engine: Any = store._engine
-    count = engine.counters.count
+    add = engine.counters.add
 
-    def slowly(outcome: int) -> None:
-        count(outcome)
-        time.sleep(0.05)
+    def slowly(cell: int, amount: int = 1) -> None:
+        add(cell, amount)
+        if cell == FAILED:
+            time.sleep(0.05)
 
     def fail(operation: Operation) -> None:
         if operation.is_payload:
             raise OSError(5, "Input/output error", operation.file)
 
-    engine.counters.count = slowly
+    engine.counters.add = slowly
     directory.watch = fail
     store.save(payload_of(2), step=2)
     until(lambda: len(engine.failures) > 0)
