@@ -143,30 +143,42 @@ def read_header(directory: Directory) -> Header:
     try:
         image = directory.read_small(HEADER)
     except FileNotFoundError:
-        if _holds_records(directory):
-            raise Damaged(f"{directory.path} {_HEADER_LOST}") from None
-        names = directory.names()
-        if names and all(name.startswith("slot-") or name in (LOCK, f"{HEADER}.new") for name in names):
-            raise NoStore(f"no store at {directory.path}: its creation was never completed") from None
-        if names:
-            raise NotAStore(f"{directory.path} is a directory without a store in it (no file `{HEADER}`)") from None
-        raise NoStore(f"no store at {directory.path}: the directory is empty") from None
+        reason = _why_no_header(directory)
+        try:
+            image = directory.read_small(HEADER)  # there now, when a creation has ended meanwhile
+        except FileNotFoundError:
+            raise reason from None
     return decode_header(image, directory.path)
+
+
+def _why_no_header(directory: Directory) -> StoreError:
+    if _holds_records(directory):
+        return Damaged(f"{directory.path} {_HEADER_LOST}")
+    names = directory.names()
+    if names and all(name.startswith("slot-") or name in (LOCK, f"{HEADER}.new") for name in names):
+        return NoStore(f"no store at {directory.path}: its creation was never completed")
+    if names:
+        return NotAStore(f"{directory.path} is a directory without a store in it (no file `{HEADER}`)")
+    return NoStore(f"no store at {directory.path}: the directory is empty")
 
 
 def open_slots(directory: Directory, layout: Layout, *, writable: bool) -> list[Device | None]:
     """Every slot file, None where it is missing."""
-    devices: list[Device | None] = []
+    devices: list[Device | None] = [None] * layout.slot_count
     try:
-        for slot in range(layout.slot_count):
-            try:
-                devices.append(directory.open(slot_name(slot), writable=writable))
-            except FileNotFoundError:
-                devices.append(None)
+        open_missing(directory, devices, writable=writable)
     except BaseException:
         close_all(devices)
         raise
     return devices
+
+
+def open_missing(directory: Directory, devices: list[Device | None], *, writable: bool) -> None:
+    """Open those that are None and are there now: a writer makes anew what is missing."""
+    for slot, device in enumerate(devices):
+        if device is None:
+            with suppress(FileNotFoundError):
+                devices[slot] = directory.open(slot_name(slot), writable=writable)
 
 
 def make_missing(directory: Directory, layout: Layout, devices: list[Device | None]) -> list[Device]:

@@ -159,7 +159,7 @@ class Engine:
         return ticket
 
     def wind_down(self, check: Callable[[], None]) -> None:
-        """Admit no more saves and wait until none is in flight. When `check` raises, saves are admitted again.
+        """Admit no more saves, wait until none is in flight and nobody is in `quiet`. When `check` raises, admit again.
 
         Saves that were begun by hand and not finished are not waited for: who should finish them is perhaps closing.
         """
@@ -167,7 +167,7 @@ class Engine:
             self._is_closing = True
             self._landed.notify_all()
             try:
-                while len(self._flights) > len(self._left()):
+                while self._is_quiet or len(self._flights) > len(self._left()):
                     self._landed.wait(WAKE_SECONDS)
                     check()
             except BaseException:
@@ -179,9 +179,11 @@ class Engine:
 
     @contextmanager
     def quiet(self, check: Callable[[], None]) -> Iterator[None]:
-        """No save is in flight and none is admitted inside; `check` as in `admit`."""
+        """No save is in flight and none is admitted inside; `check` as in `admit`. Raises StoreClosed."""
         with self._landed:
-            while self._flights or self._is_quiet:
+            while self._flights or self._is_quiet or self._is_closing:
+                if self._is_closing:
+                    raise StoreClosed("the store was closed meanwhile: open it again")
                 self._landed.wait(WAKE_SECONDS)
                 check()
             self._is_quiet = True
@@ -271,12 +273,13 @@ class Engine:
 
     def close(self) -> None:
         """End the threads, which finish what is queued, and close the files."""
+        reason = StoreClosed("the store was closed before it was finished")
         try:
             for flight in self._left():
-                flight.leave(StoreClosed("the store was closed before it was finished"))
+                flight.leave(reason)
             self.writers.close()
-            for flight in self._left():
-                self.finished(flight, FAILED)
+            for flight in list(self._flights):  # left unfinished, or finished when the writers took nothing any more
+                self.finished(flight, flight.leave(reason))
         finally:
             for device in [*self._devices, self._header]:
                 device.close()

@@ -15,18 +15,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from . import steps
-from .atomics import fetch_add, load
+from .atomics import compare_swap, fetch_add, load
 from .cells import KEPT, MY_SEQUENCE, MY_SLOT, MY_TAG, OUTCOME, ROOT, STATUS, new_mine
 from .digest import copy_digest
+from .errors import StoreClosed
 from .layout import check_fits
 from .record import Record
-from .rules import BROKEN, DONE, FAILED, OVERTAKEN, PENDING, REFUSED, align_up, chunk_offset, is_overtaken
+from .rules import BROKEN, DONE, FAILED, OVERTAKEN, PENDING, REFUSED, align_up, chunk_offset, is_overtaken, outcome_of
 from .save import save
 from .statistics import WRITTEN
 from .ticket import Ticket
@@ -110,17 +112,30 @@ class Flight:
         """The payload will not be completed; `is_told` when the producer knows, by raising that very exception."""
         self._stop(BROKEN, error)
         self.is_told = is_told
-        self.seal()
+        with suppress(StoreClosed):  # then `close` ends it
+            self.seal()
 
-    def leave(self, error: BaseException) -> None:
-        """The store is being closed and nobody finishes this one: its pushes come to nothing from now on."""
+    def leave(self, error: BaseException) -> int:
+        """The store is being closed and nobody finishes this one: its pushes come to nothing; returns how it ends."""
         self._stop(BROKEN, error)
+        return outcome_of(self._status)
 
     def refuse(self) -> None:
-        """Give way to a younger save (policy `replace`); whatever is queued comes back at once."""
+        """Give way to a younger save (policy `replace`); whatever is queued comes back at once. Not when all was written.
+
+        Counted among the outstanding writes meanwhile, so that the program does not go on to the record.
+        """
+        count = load(self._outstanding, 0)
+        while count > 0 and (found := compare_swap(self._outstanding, 0, count, count + 1)) != count:
+            count = found
+        if count == 0:
+            self.has_written = True
+            return
         self._stop(REFUSED, None)
         for work in self.engine.writers.take_back(self.ticket.sequence):
             work()
+        if fetch_add(self._outstanding, 0, -1) == 1:
+            self._drive()
 
     def _send(self) -> None:
         index, buffer, filled = len(self._digests) - 1, self._buffer, self._filled

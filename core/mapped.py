@@ -115,6 +115,8 @@ class MappedFile(BufferedFile):
     def read(self, offset: int, into: NDArray[np.uint8]) -> None:
         """See Device."""
         if offset + into.size > self._bytes.size:
+            self._remap()  # another process may have made the file longer
+        if offset + into.size > self._bytes.size:
             raise EOFError(
                 f"{self.path} ends at byte {self._bytes.size}, {offset + into.size - self._bytes.size} bytes early"
             )

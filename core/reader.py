@@ -2,7 +2,7 @@
 
 V1 verified         every payload that is handed out was checked against the digests of its record (`never-wrong`)
 V2 beside-a-writer  a reader holds no lock, so a slot may be overwritten while it reads: a mismatch then means look again,
-                    and counts as damage only when no writer is alive
+                    and counts as damage only when nothing has moved
 V3 explained        when an older checkpoint is returned, `passed_over` says what was wrong with the newer ones
 
     opened: records read ── first read, or first save: newest payload verified ── live: the engine's cells decide
@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .creation import close_all, open_slots, read_header
+from .creation import close_all, open_missing, open_slots, read_header
 from .device import Device
 from .directory import Directory
 from .engine import Engine
@@ -95,8 +95,7 @@ class Reader:
 
     def newest(self) -> Record | None:
         """The record of the newest checkpoint, None when there is none. After opening its payload is not verified yet."""
-        records = self.records()
-        return records[0] if records else None
+        return next(iter(self.records()), None)
 
     def records(self) -> list[Record]:
         """The records of the checkpoints that are kept, newest first."""
@@ -116,6 +115,7 @@ class Reader:
         if self._live is not None:
             return self._live.kept()
         if not self._writable:
+            open_missing(self._directory, self._devices, writable=False)
             header = read_header(self._directory)  # the writer may have grown it
             self._layout, self._was_marked = header.layout, header.marked
             self._scan = self._look(header)
@@ -176,6 +176,7 @@ class Reader:
                 return self._read_after_opening(into, strict)
             except StoreError:
                 if self._live is None:
+                    self._check_open()
                     raise  # else saves have begun meanwhile in another thread, and used the slot again
         picture: Any = None
         for looks in range(1, _LOOKS + 1):
@@ -237,16 +238,15 @@ class Reader:
         return None, failures
 
     def _has_moved(self, candidates: list[Record], looks: int) -> bool:
-        """Whether a mismatch may come from a writer that used the slot again meanwhile (V2).
+        """Whether a mismatch may come from a writer that used the slot again meanwhile (V2), and is gone perhaps.
 
         Not when a second look shows the same records: a slot is used again only once a newer record can be seen.
         """
-        if self._live is not None:
-            return self._seen() != candidates
-        if not self._directory.writer_alive():
-            return False
-        time.sleep(0.001 * looks)
-        return True
+        self._check_open()  # nor is it damage that another thread has closed the files
+        if self._live is None and self._directory.writer_alive():
+            time.sleep(0.001 * looks)
+            return True
+        return self._seen() != candidates
 
     def _payload(self, record: Record, into: Any) -> Payload:
         return fetch_payload(self._device_of(record), record, into)
@@ -283,8 +283,9 @@ class Reader:
         header = report_on_header(read_header(self._directory))
         picture = None
         for looks in range(1, _LOOKS + 1):
-            scan = Scan(self._layout, self._devices, strict_io=False)
-            kept = scan.in_order()[: self.keep]
+            layout = read_header(self._directory).layout
+            scan = Scan(layout, self._devices, strict_io=False)
+            kept = scan.in_order()[: layout.keep]
             slots = report_on_slots(scan, kept, self._payload)
             is_sound = not any(report.state == "damaged" for report in slots)
             if is_sound or scan.picture() == picture or not self._has_moved(kept, looks):

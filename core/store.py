@@ -216,14 +216,14 @@ class Store(Reader):
     def _started(self) -> Engine:
         """The engine; made, and the store made ready for savers, when it is first asked for."""
         with self._once:
+            self._check_open()  # again: another thread may have closed it
             if not self._may_save and self._scan.in_order():
                 raise OtherRun(
                     f"{self.path} holds checkpoints of another run: restore from it first, or give new_run=True"
                 )
             if self._engine is None:
                 devices = make_missing(self._directory, self._layout, self._devices)
-                header = self._directory.open(HEADER)
-                self._engine = Engine(self._wanted, header, devices, self._options)
+                self._engine = Engine(self._wanted, self._directory.open(HEADER), devices, self._options)
             if not self._is_ready:
                 self._directory.persist()  # as R3: a name may be in the cache only, of a creation that was killed
                 make_engine_ready(self._engine, self._scan, marked=self._was_marked, kept=self.keep)
@@ -247,10 +247,10 @@ class Store(Reader):
         """
         self._check_writable()
         engine = self._started()
-        layout = replace(self._layout, slot_bytes=slot_bytes).checked()
-        if layout.slot_bytes < self.slot_bytes:
-            raise WrongGeometry(f"{self.path} has slots of {self.slot_bytes:,} bytes: a store only grows")
-        with Shield() as shield, engine.quiet(shield.check):
+        with Shield() as shield, engine.quiet(shield.check):  # one at a time: another may have grown it meanwhile
+            layout = replace(self._layout, slot_bytes=slot_bytes).checked()
+            if layout.slot_bytes < self.slot_bytes:
+                raise WrongGeometry(f"{self.path} has slots of {self.slot_bytes:,} bytes: a store only grows")
             self._relay(engine, layout)
 
     def _relay(self, engine: Engine, layout: Layout) -> None:
@@ -272,6 +272,8 @@ class Store(Reader):
             if self._engine is not None:
                 self._engine.wind_down(shield.check)  # interrupted here, the store stays open, locked, watched at exit
             with self._once:
+                if self._engine is not None:  # made meanwhile, by a first save in another thread
+                    self._engine.wind_down(shield.check)
                 self._give_back()
             if self._engine is not None:
                 self._engine.tell_at_close(handled)

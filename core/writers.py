@@ -15,6 +15,8 @@ import heapq
 import threading
 from collections.abc import Callable
 
+from .errors import StoreClosed
+
 
 class Writers:
     """A fixed number of threads working off one queue."""
@@ -34,9 +36,10 @@ class Writers:
             thread.start()
 
     def submit(self, sequence: int, work: Callable[[], None]) -> None:
-        """Queue a piece of work for the save with this sequence."""
+        """Queue a piece of work for the save with this sequence. Raises StoreClosed once `close` has begun."""
         with self._changed:
-            assert not self._closing
+            if self._closing:
+                raise StoreClosed("the store was closed meanwhile: open it again")
             self._number += 1
             heapq.heappush(self._queue, (sequence, self._number, work))
             self._changed.notify()
