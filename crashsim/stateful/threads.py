@@ -192,3 +192,4 @@ class StandingTime:
         return self.time_ns() / 1e9
 
     time = monotonic = perf_counter
+    perf_counter_ns = monotonic_ns = time_ns
