@@ -1,10 +1,6 @@
 """Sequentially consistent operations on cells of an int64 array. Trusted: numba, LLVM and the processor.
 
-    load(cells, i)                        -> value
-    compare_swap(cells, i, seen, wanted)  -> value found; swapped exactly when it equals `seen`
-    fetch_add(cells, i, amount)           -> value before
-
-All shared words of the core (root, sequence, slot sets, kept tags) are touched through these three and nothing else
+All shared words of the core (root, sequence, slot sets, kept tags) are touched through the three at the end and nothing else
 once a second thread exists. They are LLVM `load atomic`, `cmpxchg` and `atomicrmw add`, all seq_cst: on x86-64 a plain
 load, `lock cmpxchg`, `lock xadd`. They can be called from interpreted and from compiled code.
 
@@ -57,43 +53,43 @@ if JIT:
 
         return types.int64(cells, types.intp, types.int64), generate
 
-    @kernel
-    def load(cells: Any, index: int) -> int:
-        """Read one cell."""
-        value: int = _load(cells, index)
-        return value
-
-    @kernel
-    def compare_swap(cells: Any, index: int, seen: int, wanted: int) -> int:
-        """Put `wanted` where `seen` is; returns what was found."""
-        value: int = _compare_swap(cells, index, seen, wanted)
-        return value
-
-    @kernel
-    def fetch_add(cells: Any, index: int, amount: int) -> int:
-        """Add to one cell; returns what was there before."""
-        value: int = _fetch_add(cells, index, amount)
-        return value
-
 else:
     _one_at_a_time = threading.Lock()
 
-    def load(cells: Any, index: int) -> int:
-        """Read one cell."""
+    def _load(cells: Any, index: int) -> int:
         with _one_at_a_time:
             return int(cells[index])
 
-    def compare_swap(cells: Any, index: int, seen: int, wanted: int) -> int:
-        """Put `wanted` where `seen` is; returns what was found."""
+    def _compare_swap(cells: Any, index: int, seen: int, wanted: int) -> int:
         with _one_at_a_time:
             found = int(cells[index])
             if found == seen:
                 cells[index] = wanted
             return found
 
-    def fetch_add(cells: Any, index: int, amount: int) -> int:
-        """Add to one cell; returns what was there before."""
+    def _fetch_add(cells: Any, index: int, amount: int) -> int:
         with _one_at_a_time:
             before = int(cells[index])
             cells[index] = before + amount
             return before
+
+
+@kernel
+def load(cells: Any, index: int) -> int:
+    """Read one cell."""
+    value: int = _load(cells, index)
+    return value
+
+
+@kernel
+def compare_swap(cells: Any, index: int, seen: int, wanted: int) -> int:
+    """Put `wanted` into a cell exactly when it holds `seen`; returns what was found."""
+    value: int = _compare_swap(cells, index, seen, wanted)
+    return value
+
+
+@kernel
+def fetch_add(cells: Any, index: int, amount: int) -> int:
+    """Add to one cell; returns what was there before."""
+    value: int = _fetch_add(cells, index, amount)
+    return value

@@ -15,31 +15,13 @@ import time
 from typing import Any
 
 from .errors import NothingUsable, StoreError
-from .record import Record
-from .report import FileReport
 from .store import Store
-
-INSPECT_HELP = "what a store is and holds, from its records only"
-VERIFY_HELP = "read every byte of a store; exit status 1 when anything kept is damaged"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """The arguments that both commands take."""
     parser.add_argument("path", help="the store's directory")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-
-
-def record_facts(record: Record) -> dict[str, Any]:
-    """A record as plain values."""
-    return {
-        "step": record.step,
-        "sequence": record.sequence,
-        "slot": record.slot,
-        "bytes": record.payload_bytes,
-        "saved_at": record.saved_at,
-        "run": record.run.hex(),
-        "meta": record.meta.hex(),
-    }
 
 
 def store_facts(store: Store) -> dict[str, Any]:
@@ -53,7 +35,18 @@ def store_facts(store: Store) -> dict[str, Any]:
         "device": store.device,
         "acknowledged": store.marked,
         "writer": store.has_writer(),
-        "checkpoints": [record_facts(record) for record in store.records()],
+        "checkpoints": [
+            {
+                "step": record.step,
+                "sequence": record.sequence,
+                "slot": record.slot,
+                "bytes": record.payload_bytes,
+                "saved_at": record.saved_at,
+                "run": record.run.hex(),
+                "meta": record.meta.hex(),
+            }
+            for record in store.records()
+        ],
         "passed_over": list(store.passed_over),
     }
 
@@ -92,39 +85,39 @@ def run_verify(arguments: argparse.Namespace) -> int:
     damaged = sum(report.state == "damaged" for report in reports)
     good = damaged == 0 and (whole > 0 or not marked)
     if arguments.json:
-        files = [
-            {"file": report.file, "state": report.state, "detail": report.detail, **_step(report)} for report in reports
-        ]
+        files: list[dict[str, Any]] = []
+        for report in reports:
+            step = {"step": report.record.step} if report.record is not None else {}
+            files.append({"file": report.file, "state": report.state, "detail": report.detail, **step})
         print(json.dumps({"ok": good, "whole": whole, "damaged": damaged, "files": files}))
     else:
         for report in reports:
-            step = f"step {report.record.step}" if report.record is not None else ""
-            print(f"{report.file:<10} {report.state:<9} {step:<14} {report.detail}".rstrip())
+            name = f"step {report.record.step}" if report.record is not None else ""
+            print(f"{report.file:<10} {report.state:<9} {name:<14} {report.detail}".rstrip())
         print(f"{whole} checkpoints whole, {damaged} files damaged" + ("" if good else ": not good"))
     return 0 if good else 1
 
 
-def _step(report: FileReport) -> dict[str, int]:
-    return {"step": report.record.step} if report.record is not None else {}
+COMMANDS = {
+    "inspect": (run_inspect, "what a store is and holds, from its records only"),
+    "verify": (run_verify, "read every byte of a store; exit status 1 when anything kept is damaged"),
+}
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run whichever of the two commands `arguments.command` names."""
-    return run_verify(arguments) if arguments.command == "verify" else run_inspect(arguments)
+    return COMMANDS[arguments.command][0](arguments)
 
 
 def main(argv: list[str] | None = None, program: str = "python -m lastgood.core") -> int:
     """Run one command; errors are one line on standard error, exit status 2."""
     parser = argparse.ArgumentParser(prog=program, description="Look into a store of checkpoints.")
     commands = parser.add_subparsers(dest="command", required=True)
-    for name, text in (("inspect", INSPECT_HELP), ("verify", VERIFY_HELP)):
+    for name, (_, text) in COMMANDS.items():
         add_arguments(commands.add_parser(name, help=text, description=text))
     arguments = parser.parse_args(argv)
     try:
         return run(arguments)
-    except NothingUsable as error:
-        print(f"lastgood: {error}", file=sys.stderr)
-        return 1
     except (StoreError, OSError) as error:
         print(f"lastgood: {error}", file=sys.stderr)
-        return 2
+        return 1 if isinstance(error, NothingUsable) else 2

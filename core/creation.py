@@ -36,9 +36,15 @@ def create_store(directory: Directory, layout: Layout, build: Build[Built]) -> B
     def make(undo: ExitStack) -> Built:
         undo.callback(directory.unmake, directory.make())
         _check_vacant(directory)
+        had_lock = LOCK in directory.names()
         lock = directory.lock()
         undo.callback(lock.release)
-        _check_vacant(directory)  # again: another process may have been first
+        try:
+            _check_vacant(directory)  # again: another process may have been first
+        except OSError:
+            if not had_lock:
+                directory.remove(LOCK)
+            raise
         undo.callback(_remove_all, directory)  # it is ours now, and nobody else begins one here before the lock is back
         _fill(directory, layout)
         return build(Header(layout, False, ""), lock)
@@ -139,10 +145,9 @@ def _make_slot(directory: Directory, layout: Layout, slot: int) -> Device:
 
 def read_header(directory: Directory) -> Header:
     """What `decode_header` says of the store in `directory`. Raises NoStore, NotAStore, Damaged, FormatTooNew."""
-    directory.require()
     try:
         image = directory.read_small(HEADER)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         reason = _why_no_header(directory)
         try:
             image = directory.read_small(HEADER)  # there now, when a creation has ended meanwhile
@@ -152,6 +157,7 @@ def read_header(directory: Directory) -> Header:
 
 
 def _why_no_header(directory: Directory) -> StoreError:
+    directory.require()
     if _holds_records(directory):
         return Damaged(f"{directory.path} {_HEADER_LOST}")
     names = directory.names()
@@ -183,24 +189,21 @@ def open_missing(directory: Directory, devices: list[Device | None], *, writable
 
 def make_missing(directory: Directory, layout: Layout, devices: list[Device | None]) -> list[Device]:
     """Create the slot files that are missing, durably, so that a writer has all its slots (promise `no-leak`)."""
-    complete: list[Device] = []
-    for slot, device in enumerate(devices):
-        if device is None:
-            try:
-                device = _make_slot(directory, layout, slot)
-            except FileExistsError as error:
-                raise StoreError(
-                    f"{directory.join(slot_name(slot))} was missing a moment ago and is there now: open the store again"
-                ) from error
-            try:
-                directory.persist()
-            except BaseException:
-                device.close()
-                directory.remove(slot_name(slot))  # so that the next attempt makes its name durable too
-                raise
-            devices[slot] = device
-        complete.append(device)
-    return complete
+    for slot in [slot for slot, device in enumerate(devices) if device is None]:
+        try:
+            device = _make_slot(directory, layout, slot)
+        except FileExistsError as error:
+            raise StoreError(
+                f"{directory.join(slot_name(slot))} was missing a moment ago and is there now: open the store again"
+            ) from error
+        try:
+            directory.persist()
+        except BaseException:
+            device.close()
+            directory.remove(slot_name(slot))  # so that the next attempt makes its name durable too
+            raise
+        devices[slot] = device
+    return [device for device in devices if device is not None]
 
 
 def close_all(devices: list[Device | None]) -> None:

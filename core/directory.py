@@ -24,6 +24,7 @@ from .mapped import MappedFile
 from .rules import PAGE_BYTES
 
 DEVICES = ("auto", "direct", "buffered", "mapped", "pmem", "emulated-pmem")
+_ANOTHER_PATH = "a store is a directory: give another path"
 _CANNOT = (errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -58,7 +59,7 @@ class Directory:
             missing.append(path)
             path = os.path.dirname(path)
         if not os.path.isdir(path):
-            raise NotAStore(f"{path} is a file; a store is a directory: give another path")
+            raise NotAStore(f"{path} is a file; {_ANOTHER_PATH}")
         try:
             with contextlib.suppress(PermissionError):  # who made it may have been killed before its name was durable
                 persist_directory(os.path.dirname(path))
@@ -77,23 +78,14 @@ class Directory:
                 os.rmdir(path)
 
     def require(self) -> None:
-        """Raise NoStore or NotAStore, in one line, when there is no directory here."""
-        if not self.exists():
-            raise NoStore(f"no store at {self.path}: the path does not exist")
-        if not self.is_directory():
-            raise NotAStore(f"{self.path} is a file; a store is a directory: give another path")
-
-    def exists(self) -> bool:
-        """Whether anything is at the path. Raises OSError when that cannot be told: it must not look like a fresh start."""
+        """Raise NoStore or NotAStore, in one line, when there is no directory here; OSError when that cannot be told:
+        it must not look like a fresh start."""
         try:
             os.lstat(self.path)
         except (FileNotFoundError, NotADirectoryError):
-            return False
-        return True
-
-    def is_directory(self) -> bool:
-        """Whether what is at the path is a directory. Raises OSError when that cannot be told."""
-        return stat.S_ISDIR(os.stat(self.path).st_mode)
+            raise NoStore(f"no store at {self.path}: the path does not exist") from None
+        if not stat.S_ISDIR(os.stat(self.path).st_mode):
+            raise NotAStore(f"{self.path} is a file; {_ANOTHER_PATH}")
 
     def lock(self) -> Lock:
         """Become the one writer. Raises StoreInUse, naming the holder."""

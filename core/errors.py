@@ -1,21 +1,7 @@
 """What can go wrong in the world, one exception class each.
 
 Every message is one line that names the path or the save concerned and says what to do. Mistakes of this package's
-own code are `AssertionError`s and never reach for these. Checked by `tests/` (the bad-input tests).
-
-    StoreError                anything below
-    ├── NoStore               there is no store at this path
-    ├── StoreExists           a store is there already, creation would destroy it
-    ├── NotAStore             something else is in the way at this path
-    ├── WrongGeometry         the store was made with other sizes
-    ├── FormatTooNew          made by a later version of the format
-    ├── StoreInUse            another process (or this one) writes to the store
-    ├── NothingUsable         checkpoints were acknowledged once, none is whole now
-    ├── Damaged               strict reading met a damaged checkpoint
-    ├── OtherRun              a used store, a save without restoring first
-    ├── StoreClosed           the store was closed, or belongs to the parent of a fork
-    └── SaveFailed            a save did not become durable
-        └── SaveSkipped       ... because the overload policy refused it
+own code are `AssertionError`s and never reach for these. Checked by the bad-input tests.
 """
 
 from __future__ import annotations

@@ -1,12 +1,5 @@
 """The few processor instructions that Python and numba have no word for. Trusted: LLVM.
 
-    word_at(array, offset)                  eight bytes at any offset, aligned or not
-    put_word(array, offset, word)
-    crc_step(crc, word)                     CRC32C of eight more bytes (x86-64 with SSE4.2)
-    copy_line(source, target, offset)       64 bytes, stored past the cache; the target must begin at a multiple of 64
-    fence()                                 this thread's stores past the cache are visible, and out of its buffers, after it
-    address_of(array)                       where its first byte lies
-
 Only compiled code can call them; this module is imported where the JIT is on.
 """
 
@@ -37,7 +30,7 @@ def _pointer(context: Any, builder: Any, array_type: Any, array: Any, offset: An
 
 @intrinsic  # type: ignore[untyped-decorator]
 def word_at(typing_context: Any, array: Any, offset: Any) -> Any:
-    """Eight bytes at any offset."""
+    """Eight bytes at any offset, aligned or not."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.load(_pointer(context, builder, signature.args[0], arguments[0], arguments[1], _WORD), align=1)
@@ -47,7 +40,7 @@ def word_at(typing_context: Any, array: Any, offset: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def put_word(typing_context: Any, array: Any, offset: Any, word: Any) -> Any:
-    """Store eight bytes at any offset."""
+    """Store eight bytes at any offset, aligned or not."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         builder.store(
@@ -60,7 +53,7 @@ def put_word(typing_context: Any, array: Any, offset: Any, word: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def copy_line(typing_context: Any, source: Any, target: Any, offset: Any) -> Any:
-    """Copy 64 bytes at the same offset of both arrays, past the cache."""
+    """Copy 64 bytes at one offset of both arrays, past the cache; in the target it must be a multiple of 64."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         origin = _pointer(context, builder, signature.args[0], arguments[0], arguments[2], _LINE)
@@ -74,7 +67,7 @@ def copy_line(typing_context: Any, source: Any, target: Any, offset: Any) -> Any
 
 @intrinsic  # type: ignore[untyped-decorator]
 def fence(typing_context: Any) -> Any:
-    """Wait for this thread's stores past the cache."""
+    """This thread's stores past the cache are visible, and out of its buffers, after it."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if IS_X86:
@@ -89,7 +82,7 @@ def fence(typing_context: Any) -> Any:
 
 @intrinsic  # type: ignore[untyped-decorator]
 def crc_step(typing_context: Any, crc: Any, word: Any) -> Any:
-    """CRC32C of eight more bytes."""
+    """CRC32C of eight more bytes (x86-64 with SSE4.2)."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = ir.FunctionType(_WORD, [_WORD, _WORD])

@@ -30,7 +30,7 @@ is right) from one that has lost everything (an error).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, fields
+from dataclasses import astuple, dataclass, fields
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -72,7 +72,7 @@ def slot_name(slot: int) -> str:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a store was created with. Sizes in bytes."""
+    """What a store was created with, in the header's order. Sizes in bytes."""
 
     store: bytes
     slot_bytes: int
@@ -133,19 +133,7 @@ class Layout:
 
 def encode_header(layout: Layout, *, marked: bool = False) -> NDArray[np.uint8]:
     """The header file, with or without the mark."""
-    body = FIXED.pack(
-        MAGIC,
-        FORMAT_VERSION,
-        layout.slot_count,
-        layout.store,
-        layout.slot_bytes,
-        layout.chunk_limit_bytes,
-        layout.meta_bytes,
-        layout.in_flight,
-        layout.keep,
-        layout.persists,
-        layout.created_at_ns,
-    )
+    body = FIXED.pack(MAGIC, FORMAT_VERSION, layout.slot_count, *astuple(layout))
     image = np.zeros(HEADER_BYTES, np.uint8)
     for offset in (0, COPY_OFFSET):
         image[offset : offset + len(body) + 4] = np.frombuffer(sealed(body), np.uint8)

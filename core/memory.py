@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .device import Device
-from .directory import Directory
+from .directory import Directory, Lock
 from .errors import StoreInUse
 
 
@@ -55,24 +55,17 @@ class MemoryDirectory(Directory):
         super().__init__(f"/{name}")
         self.files: dict[str, MemoryDevice] = {}
         self.device_kind, self.device_reason = "memory", "asked for"
-        self._exists = False
         self._locked = False
 
     def make(self) -> list[str]:
-        """See Directory."""
-        self._exists = True
+        """See Directory; it is always there."""
         return []
 
     def unmake(self, made: list[str]) -> None:
         """See Directory."""
 
-    def exists(self) -> bool:
+    def require(self) -> None:
         """See Directory."""
-        return self._exists
-
-    def is_directory(self) -> bool:
-        """See Directory."""
-        return self._exists
 
     def names(self) -> list[str]:
         """See Directory."""
@@ -109,29 +102,17 @@ class MemoryDirectory(Directory):
     def choose_device(self, probe: str, *, writable: bool) -> None:
         """See Directory; there is no choice."""
 
-    def lock(self) -> MemoryLock:
+    def lock(self) -> Lock:
         """See Directory."""
         if self._locked:
             raise StoreInUse(f"{self.path} is already open for writing in this process: close it first")
         self._locked = True
-        return MemoryLock(self)
+        return self
+
+    def release(self) -> None:
+        """See Lock: the directory is its own."""
+        self._locked = False
 
     def writer_alive(self) -> bool:
         """See Directory."""
         return self._locked
-
-    def unlock(self) -> None:
-        """The writer is gone."""
-        self._locked = False
-
-
-class MemoryLock:
-    """The writer's lock on a MemoryDirectory."""
-
-    def __init__(self, directory: MemoryDirectory) -> None:
-        """Held from now on."""
-        self._directory = directory
-
-    def release(self) -> None:
-        """Give it back."""
-        self._directory.unlock()

@@ -27,7 +27,7 @@ from .layout import HEADER, Header, slot_name
 from .reading import fetch_payload, verified_chunks
 from .ready import nothing_usable_message
 from .record import Record
-from .report import FileReport, report_on_header, report_on_slots
+from .report import FileReport, report_on
 from .scan import Scan
 
 _LOOKS = 100
@@ -121,9 +121,6 @@ class Reader:
             self._scan = self._look(header)
         return self._scan.in_order()[: self.keep]
 
-    def _usable(self) -> list[Record]:
-        return self._live.kept() if self._live is not None else self._scan.in_order()
-
     def _look(self, header: Header) -> Scan:
         try:
             scan = Scan(self._layout, self._devices, strict_io=self._writable)
@@ -136,12 +133,7 @@ class Reader:
     # --- payloads ----------------------------------------------------------------------------------------------------
 
     def read(
-        self,
-        record: Record | None = None,
-        *,
-        step: int | None = None,
-        into: Any = None,
-        strict: bool = False,
+        self, record: Record | None = None, *, step: int | None = None, into: Any = None, strict: bool = False
     ) -> Payload:
         """The payload of a checkpoint, every byte verified: of `record`, or the newest whole one (of `step`).
 
@@ -153,12 +145,7 @@ class Reader:
         return self.read_with_record(record, step=step, into=into, strict=strict)[1]
 
     def read_with_record(
-        self,
-        record: Record | None = None,
-        *,
-        step: int | None = None,
-        into: Any = None,
-        strict: bool = False,
+        self, record: Record | None = None, *, step: int | None = None, into: Any = None, strict: bool = False
     ) -> tuple[Record, Payload]:
         """As `read`, and the record that was found whole."""
         self._check_open()
@@ -172,8 +159,13 @@ class Reader:
     def _find(self, step: int | None, into: Any, strict: bool) -> tuple[Record, Payload]:
         """The newest whole checkpoint (of `step`) and its payload."""
         if step is None and self._live is None and self._writable:
-            try:
-                return self._read_after_opening(into, strict)
+            try:  # the survey verifies the newest anyway: what it reads is the answer
+                found = self._scan.newest_whole(into)
+                if found is None:
+                    raise self._nothing(None)
+                if strict and self._passed_over:
+                    raise Damaged(self._passed_over[0])
+                return found
             except StoreError:
                 if self._live is None:
                     self._check_open()
@@ -182,7 +174,8 @@ class Reader:
         for looks in range(1, _LOOKS + 1):
             kept = self.records()
             # Not only those to be kept: when the newest ones are not whole, older leftovers may be.
-            candidates = [each for each in self._usable() if step is None or each.step == step]
+            usable = kept if self._live is not None else self._scan.in_order()
+            candidates = [each for each in usable if step is None or each.step == step]
             rejected = list(self._passed_over) if self._live is None else []
             if not candidates:
                 raise self._nothing(step)
@@ -218,15 +211,6 @@ class Reader:
 
     def _was_read(self, record: Record) -> None:
         """A checkpoint was read whole; a writer goes on with its run."""
-
-    def _read_after_opening(self, into: Any, strict: bool) -> tuple[Record, Payload]:
-        """The first read of a writer runs the survey; the payload is read once."""
-        found = self._scan.newest_whole(into)
-        if found is None:
-            raise self._nothing(None)
-        if strict and self._passed_over:
-            raise Damaged(self._passed_over[0])
-        return found
 
     def _first_whole(self, candidates: list[Record], into: Any) -> tuple[tuple[Record, Payload] | None, list[str]]:
         failures: list[str] = []
@@ -280,18 +264,18 @@ class Reader:
     def verify(self) -> list[FileReport]:
         """Read every byte of every file and say what is in it."""
         self._check_open()
-        header = report_on_header(read_header(self._directory))
+        header = read_header(self._directory)
         picture = None
         for looks in range(1, _LOOKS + 1):
             layout = read_header(self._directory).layout
             scan = Scan(layout, self._devices, strict_io=False)
             kept = scan.in_order()[: layout.keep]
-            slots = report_on_slots(scan, kept, self._payload)
-            is_sound = not any(report.state == "damaged" for report in slots)
+            reports = report_on(header, scan, kept, self._payload)
+            is_sound = not any(report.state == "damaged" for report in reports[1:])
             if is_sound or scan.picture() == picture or not self._has_moved(kept, looks):
                 break
             picture = scan.picture()
-        return [header, *slots]
+        return reports
 
     def _check_open(self) -> None:
         if self._closed:

@@ -26,7 +26,7 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool, kept: int) ->
     Raises OSError, or NothingUsable for a store that lost everything.
     """
     scan.settle()
-    if marked and not scan.has_whole():
+    if marked and WHOLE not in scan.verdict:
         raise NothingUsable(nothing_usable_message(scan.passed_over))
     if scan.unreadable:
         raise StoreError(cannot_give_up(scan.unreadable[0]))

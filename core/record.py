@@ -85,22 +85,9 @@ def encode(record: Record) -> NDArray[np.uint8]:
     assert len(record.digests) == chunk_count(record.payload_bytes, record.chunk_bytes)
     used = FIXED_BYTES + len(record.meta) + DIGEST_BYTES * len(record.digests)
     image = np.zeros(align_up(used), np.uint8)
-    fixed = FIXED.pack(
-        MAGIC,
-        FORMAT_VERSION,
-        used,
-        record.store,
-        record.run,
-        record.slot,
-        len(record.meta),
-        record.chunk_bytes,
-        record.sequence,
-        record.step,
-        record.payload_bytes,
-        record.saved_at_ns,
-        len(record.digests),
-        record.payload_offset,
-    )
+    sizes = len(record.meta), record.chunk_bytes, record.sequence, record.step, record.payload_bytes
+    rest = record.saved_at_ns, len(record.digests), record.payload_offset
+    fixed = FIXED.pack(MAGIC, FORMAT_VERSION, used, record.store, record.run, record.slot, *sizes, *rest)
     body = record.meta + np.array(record.digests, "<u4").tobytes()
     image[:DIGEST_OFFSET] = np.frombuffer(fixed, np.uint8)
     image[FIXED_BYTES:used] = np.frombuffer(body, np.uint8)

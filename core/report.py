@@ -32,14 +32,9 @@ class FileReport:
     record: Record | None
 
 
-def report_on_header(header: Header) -> FileReport:
-    """What reading the header found."""
-    return FileReport(HEADER, None, "damaged" if header.damage else "whole", header.damage, None)
-
-
-def report_on_slots(scan: Scan, kept: list[Record], read: Callable[[Record, Any], Any]) -> list[FileReport]:
-    """What the slots hold, by a look at their records and by reading every payload with `read`."""
-    reports = []
+def report_on(header: Header, scan: Scan, kept: list[Record], read: Callable[[Record, Any], Any]) -> list[FileReport]:
+    """What the header and the slots hold, by a look at their records and by reading every payload with `read`."""
+    reports = [FileReport(HEADER, None, "damaged" if header.damage else "whole", header.damage, None)]
     for slot, record in enumerate(scan.records):
         state, detail = "empty", ""
         if slot in scan.reasons:

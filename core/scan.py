@@ -105,11 +105,6 @@ class Scan:
             raise StoreError(cannot_give_up(self.unreadable[-1]))
         return whole
 
-    def has_whole(self) -> bool:
-        """Whether the settled survey found a whole checkpoint."""
-        assert self._finished
-        return bool(self._mine[MY_TAG] != NO_TAG)
-
     def _verified(self, record: Record, into: Any) -> NDArray[np.uint8] | None:
         device = self._devices[record.slot]
         assert device is not None

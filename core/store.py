@@ -40,8 +40,6 @@ from .saving import Saving
 from .statistics import Statistics
 from .ticket import Ticket
 
-DEFAULT_CHUNK_BYTES = 4 * 2**20
-
 
 class Store(Reader):
     """A directory of checkpoints. Make one with `Store.create` or `Store.open`; use it in one process."""
@@ -70,7 +68,7 @@ class Store(Reader):
         slot_bytes: int,
         in_flight: int = 4,
         keep: int = 2,
-        chunk_bytes: int = DEFAULT_CHUNK_BYTES,
+        chunk_bytes: int = 4 * 2**20,
         meta_bytes: int = 1024,
         persists: int = 2,
         staging_bytes: int | None = None,
@@ -196,14 +194,7 @@ class Store(Reader):
         """A flight that has its place and its slot; none when the overload policy refused it."""
         step = whole_number("step", step)
         content = as_meta(meta, self._layout.meta_bytes)
-        engine = self._prepared(whole_number("total_bytes", total or 0), step)
-        flight = engine.admit(step, content, total or 0, shield.check)
-        if flight is None:
-            return engine, None, engine.skip(step)
-        flight.begin()
-        return engine, flight, flight.ticket
-
-    def _prepared(self, total: int, step: int) -> Engine:
+        total = whole_number("total_bytes", total or 0)
         self._check_writable()
         check_fits(total, self._layout)
         if not -(2**63) <= step < 2**63:
@@ -211,7 +202,11 @@ class Store(Reader):
         engine = self._started()
         if engine.cells[SEQUENCE] > SEQUENCE_LIMIT - 2**20:
             raise StoreError(f"{self.path} has used up its sequences: create a new store")
-        return engine
+        flight = engine.admit(step, content, total, shield.check)
+        if flight is None:
+            return engine, None, engine.skip(step)
+        flight.begin()
+        return engine, flight, flight.ticket
 
     def _started(self) -> Engine:
         """The engine; made, and the store made ready for savers, when it is first asked for."""

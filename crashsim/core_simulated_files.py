@@ -66,13 +66,8 @@ class SimulatedDirectory(Directory):
     def unmake(self, made: list[str]) -> None:
         """See Directory."""
 
-    def exists(self) -> bool:
+    def require(self) -> None:
         """See Directory."""
-        return True
-
-    def is_directory(self) -> bool:
-        """See Directory."""
-        return True
 
     def names(self) -> list[str]:
         """See Directory."""

@@ -115,7 +115,6 @@ class Image(WatchedMemory):
         words = drawing.split()
         self.layout = layout_of(len(words), keep, persists)
         self.log: list[Operation] = []
-        self._exists = True
         header = encode_header(self.layout, marked=marked)
         self.files[HEADER] = MemoryDevice(header)
         self.unreadable = {}
