@@ -14,6 +14,7 @@ Checked by the store's tests. Waiting for a buffer needs a lock: this is where a
 from __future__ import annotations
 
 import contextlib
+import errno
 import mmap
 import sys
 import threading
@@ -91,7 +92,11 @@ def huge_memory(length: int) -> mmap.mmap:
     Empty, not absent: where nothing is mapped a child's own memory comes to lie, and would be unmapped together with the
     store that the child inherited.
     """
-    memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except (OSError, OverflowError) as error:
+        reason = f"no memory for staging_bytes={length}: give less, at least two chunks are used"
+        raise OSError(errno.ENOMEM, reason) from error
     for advice in (getattr(mmap, "MADV_HUGEPAGE", None), _WIPE_ON_FORK):
         if advice is not None:
             with contextlib.suppress(OSError):  # a kernel built without huge pages, or older than the advice

@@ -73,8 +73,10 @@ def as_target(into: Any, length: int, step: int) -> NDArray[np.uint8]:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """The value as an int. Raises TypeError naming the argument for floats, text and the like."""
+    """The value as an int. Raises TypeError naming the argument for floats, text, truth values and the like."""
     try:
+        if isinstance(value, bool):
+            raise TypeError
         return operator.index(value)
     except TypeError:
         raise TypeError(f"{name}={value!r}: give a whole number") from None

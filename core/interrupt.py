@@ -33,7 +33,6 @@ class Shield:
     """Up between `up` and `down`; or a context."""
 
     def __init__(self) -> None:
-        """Down."""
         self._handlers: dict[int, Any] = {}
         self._caught: list[tuple[int, FrameType | None]] = []
 
@@ -77,10 +76,8 @@ class Shield:
         self._caught.append((number, frame))
 
     def __enter__(self) -> Shield:
-        """Up."""
         self.up()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        """Down."""
         self.down()

@@ -51,6 +51,7 @@ FIXED = struct.Struct("<8sII16sQQIIIIQ")
 MARK_OFFSET = PAGE_BYTES
 COPY_OFFSET = 2 * PAGE_BYTES
 HEADER_BYTES = 3 * PAGE_BYTES
+CHUNKS_LIMIT = 2**24  # a slot's record names the digest of each, and is read as a whole
 
 _ARGUMENT = {"chunk_limit_bytes": "chunk_bytes"}
 """Fields that a caller knows by another name."""
@@ -120,10 +121,13 @@ class Layout:
             raise WrongGeometry(f"in_flight={self.in_flight}: give 1 to {IN_FLIGHT_LIMIT}")
         if not 1 <= self.keep <= KEEP_LIMIT:
             raise WrongGeometry(f"keep={self.keep}: give 1 to {KEEP_LIMIT}; the newest checkpoint is always kept")
-        if not 1 <= self.slot_bytes < 2**62:
+        if self.slot_bytes < 1:
             raise WrongGeometry(f"slot_bytes={self.slot_bytes}: give the size of the largest checkpoint, at least 1")
         if not PAGE_BYTES <= self.chunk_limit_bytes <= 2**30 or self.chunk_limit_bytes % PAGE_BYTES:
             raise WrongGeometry(f"chunk_bytes={self.chunk_limit_bytes}: give a multiple of {PAGE_BYTES}, at most 1 GiB")
+        most_bytes = CHUNKS_LIMIT * self.chunk_limit_bytes
+        if self.slot_bytes > most_bytes:
+            raise WrongGeometry(f"slot_bytes={self.slot_bytes}: give at most {most_bytes:,}, or a larger chunk_bytes")
         if not 0 <= self.meta_bytes <= 2**20:
             raise WrongGeometry(f"meta_bytes={self.meta_bytes}: give 0 to 1 MiB; larger things belong in the payload")
         if self.persists not in (1, 2):

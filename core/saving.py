@@ -74,7 +74,6 @@ class Saving:
         self._is_over, self._flight, self._guard = True, None, None
 
     def __enter__(self) -> Saving:
-        """Itself."""
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:

@@ -39,7 +39,6 @@ class Counters:
     """The counting cells behind `Statistics`."""
 
     def __init__(self) -> None:
-        """All zero."""
         self._cells = np.zeros(_CELLS, np.int64)
 
     def add(self, cell: int, amount: int = 1) -> None:

@@ -124,7 +124,6 @@ class Store(Reader):
         return open_for_writing(directory, lambda header, lock: cls(directory, header, lock, options))
 
     def __repr__(self) -> str:
-        """Path and sizes."""
         return f"Store({self.path!r}, slot_bytes={self.slot_bytes}, in_flight={self.in_flight}, keep={self.keep})"
 
     @property
@@ -218,7 +217,13 @@ class Store(Reader):
                 )
             if self._engine is None:
                 devices = make_missing(self._directory, self._layout, self._devices)
-                self._engine = Engine(self._wanted, self._directory.open(HEADER), devices, self._options)
+                header = self._directory.open(HEADER)
+                try:
+                    self._engine = Engine(self._wanted, header, devices, self._options)
+                except OSError as error:
+                    header.close()
+                    error.filename = self.path
+                    raise
             if not self._is_ready:
                 self._directory.persist()  # as R3: a name may be in the cache only, of a creation that was killed
                 make_engine_ready(self._engine, self._scan, marked=self._was_marked, kept=self.keep)
@@ -287,7 +292,6 @@ class Store(Reader):
                 self._lock.release()
 
     def __enter__(self) -> Store:
-        """The store itself."""
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -41,7 +41,6 @@ class Ticket:
         self._ended = threading.Event()
 
     def __repr__(self) -> str:
-        """Step, sequence, outcome."""
         return f"Ticket(step={self.step}, sequence={self.sequence}, outcome={self.outcome!r})"
 
     @property

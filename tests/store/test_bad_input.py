@@ -152,6 +152,7 @@ def test_a_second_creator_beside_one_that_has_not_finished(tmp_path: Path) -> No
     [
         ("slot_bytes", 0, WrongGeometry), ("slot_bytes", -1, WrongGeometry), ("slot_bytes", 2**62, WrongGeometry),
         ("slot_bytes", 1e9, TypeError), ("slot_bytes", "5", TypeError), ("slot_bytes", None, TypeError),
+        ("slot_bytes", True, TypeError), ("keep", False, TypeError),
         ("chunk_bytes", 0, WrongGeometry), ("chunk_bytes", 4095, WrongGeometry), ("chunk_bytes", 6000, WrongGeometry),
         ("chunk_bytes", 2**31, WrongGeometry), ("chunk_bytes", 4096.0, TypeError),
         ("in_flight", 0, WrongGeometry), ("in_flight", 65, WrongGeometry), ("in_flight", 1.5, TypeError),
@@ -171,6 +172,22 @@ def test_sizes_and_words_that_make_no_sense(tmp_path: Path, name: str, value: An
         create(tmp_path / "store").close()
         refusal(lambda: Store.open(tmp_path / "store", **{name: value}), kind, f"{name}={value!r}")
         Store.open(tmp_path / "store").close()  # the refused opening left no lock
+
+
+def test_a_size_that_is_too_large_is_not_called_too_small(tmp_path: Path) -> None:
+    refusal(
+        lambda: Store.create(tmp_path, slot_bytes=2**62), WrongGeometry, "at most 70,368,744,177,664", "chunk_bytes"
+    )
+    Store.create(MemoryDirectory(), slot_bytes=1, chunk_bytes=2**30).close()
+
+
+def test_staging_memory_that_cannot_be_had(tmp_path: Path) -> None:
+    """Found out by the first save, which says which number is to blame; the store is as it was."""
+    with create(tmp_path / "store", staging_bytes=2**60) as store:
+        for _ in range(2):
+            refusal(lambda: store.save(b"x", step=1), OSError, "staging_bytes", tmp_path / "store")
+    with Store.open(tmp_path / "store") as store:
+        save(store, 1)
 
 
 def test_whole_numbers_of_other_types_are_fine() -> None:
