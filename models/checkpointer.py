@@ -10,7 +10,8 @@
 One checkpoint holds every entry, the step and the global random streams, all of one moment. What is kept of each kind
 of entry, and how plain values come back, is told in `entries.py`; what can be written at all, in `encode.py`.
 
-K1 whole-or-nothing  `restore` checks every entry before it changes any; one error has all keys that do not fit
+K1 whole-or-nothing  `restore` checks every entry before it changes any; one error has all keys that do not fit; whatever
+                     raises while it loads, also Ctrl-C, everything that was there before is put back (`putting_back.py`)
 K2 own-memory        nothing restored aliases the checkpoint's memory or another copy of it (`decode.py`)
 K3 told-once         a failed save is raised once: by the next `step` or `save` at which it is known, or by `close`
 K4 started-anyway    when `save` raises about an earlier failure, its own save is under way (`error.ticket`)
@@ -36,7 +37,7 @@ from .cadence import Cadence
 from .capture import Capture
 from .choosing import as_capture
 from .compare import class_name
-from .encode import Encoded, encode
+from .encode import Encoded, Encoder
 from .entries import Plain, entries_of
 from .preemption import Leaving, Preemption, one_at_a_time
 from .progress import Progress, Tracker
@@ -93,6 +94,7 @@ class Checkpointer(Keeping, Leaving):
         self.capture = as_capture(asked.capture)
         self._entries = entries_of(state)
         self._sizes = {"in_flight": asked.in_flight, "keep": keep}
+        self._encoder = Encoder()
         self._rng = rng
         self._new_run = new_run
         self._store_options = asked.store_options
@@ -226,7 +228,9 @@ class Checkpointer(Keeping, Leaving):
         parts = {entry.name: entry.read() for entry in self._entries}
         kinds = {entry.name: class_name(entry.value) for entry in self._entries if not isinstance(entry, Plain)}
         streams = capture_streams() if self._rng else None
-        snapshot = encode(parts, extra={"kinds": kinds, "streams": streams, "cadence": self.cadence.state()})
+        snapshot = self._encoder.encode(
+            parts, extra={"kinds": kinds, "streams": streams, "cadence": self.cadence.state()}
+        )
         self._tracker.state_bytes = snapshot.total_bytes
         return snapshot
 

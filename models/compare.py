@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy
 import torch
+from torch.nn.parameter import is_lazy
 
 PARAMETER_SHAPED = frozenset(
     (
@@ -38,10 +39,41 @@ def tensor_problems(path: str, here: Any, saved: Any) -> Iterator[str]:
     """What is wrong between two tensors or arrays, if anything."""
     if type(here) is not type(saved) and not (isinstance(here, torch.Tensor) and isinstance(saved, torch.Tensor)):
         yield f"{path}: a {type(saved).__name__} in the store, a {type(here).__name__} here"
-    elif here.shape != saved.shape:
-        yield f"{path}: shape {list(saved.shape)} in the store, {list(here.shape)} here"
+    elif reason := without_values(here):
+        yield f"{path}: {reason}"
+    elif layout_of(here) != layout_of(saved):
+        yield f"{path}: {layout_of(saved)} in the store, {layout_of(here)} here"
+    elif shape_of(here) != shape_of(saved):
+        yield f"{path}: shape {shape_of(saved)} in the store, {shape_of(here)} here"
     elif here.dtype != saved.dtype:
         yield f"{path}: {saved.dtype} in the store, {here.dtype} here"
+
+
+def without_values(here: Any) -> str | None:
+    """Why nothing can be loaded into what is here: it has no memory for values. None when it has."""
+    if not isinstance(here, torch.Tensor):
+        return None
+    if is_lazy(here):
+        return "not made yet here (a lazy module that has not run): run the model once, then restore"
+    if here.is_meta:
+        return "on the meta device here, which holds no values: materialise it first, with to_empty(device=...)"
+    return None
+
+
+def layout_of(value: Any) -> str:
+    """How a tensor keeps its values; "" for an array."""
+    if not isinstance(value, torch.Tensor):
+        return ""
+    return f"{'nested ' if value.is_nested else ''}{value.layout}"
+
+
+def shape_of(value: Any) -> list[Any]:
+    """The shape as numbers; a ragged dimension, whose length may be another each time, is "ragged"."""
+    if isinstance(value, torch.Tensor) and value.is_nested:
+        if value.layout is not torch.jagged:
+            return [value.size(0)]
+        return [each if type(each) is int else "ragged" for each in value.shape]
+    return list(value.shape)
 
 
 def module_problems(name: str, here: Any, saved: Any) -> Iterator[str]:
@@ -103,7 +135,11 @@ def optimizer_problems(name: str, optimizer: torch.optim.Optimizer, saved: Any, 
         if lacking and kind is not None and kind != class_name(optimizer):
             yield f"{name}: saved from a {kind}, here is a {class_name(optimizer)} (no {lacking[0]!r} in the store)"
             return
-        parameters.update(zip(group["params"], ours["params"], strict=True))
+        for number, parameter in zip(group["params"], ours["params"], strict=True):
+            if reason := without_values(parameter):
+                yield f"{name}: parameter {number} is {reason}"
+                return
+            parameters[number] = parameter
     for number, moments in saved["state"].items():
         if number not in parameters or not isinstance(moments, dict):
             continue

@@ -10,6 +10,7 @@
 Plain values are data: dicts, lists, numbers, text, tensors. Restoring writes into what is there where it can be written
 into (dicts, lists, tensors and arrays keep their identity, whoever else holds them sees the new contents) and puts the
 restored value into the mapping in every case. A dict or list may have grown or shrunk since: it comes back as saved.
+Whether a tensor that is here requires a gradient is for the program to say, and stays.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import torch
 from .compare import class_name, fitting_keys, module_problems, optimizer_problems, plain_problems
 from .room import moments_to_come
 from .wrappers import with_wrappers, without_wrappers
+from .writing import write_into
 
 NOTHING = object()
 """Stands for a saved value of which nothing can be restored."""
@@ -31,9 +33,6 @@ NOTHING = object()
 
 class Entry:
     """One named part of the state."""
-
-    checked_in_full = False
-    """Whether `problems` finds everything that could make `restore` fail. Others are restored first, and undone."""
 
     def __init__(self, name: str, value: Any) -> None:
         self.name = name
@@ -55,6 +54,10 @@ class Entry:
     def restore(self, saved: Any) -> None:
         """Put `saved` in place. The entry becomes its owner."""
         raise NotImplementedError
+
+    def put_back(self, live: Any, copied: Any) -> None:
+        """Have an earlier state again: it was read as `live`, whose tensors and containers have their contents already."""
+        self.restore(copied)
 
     def complete_update(self) -> None:
         """An update has been completed: what was drawn from a loader until now has been used."""
@@ -98,8 +101,6 @@ class Follower(Stateful):
 class Module(Stateful):
     """A torch module. Names are those of the module as it was written: without what `torch.compile` puts in between."""
 
-    checked_in_full = True
-
     def read(self) -> Any:
         """Its parameters and buffers."""
         return without_wrappers(self.value, self.value.state_dict())
@@ -123,8 +124,6 @@ class Module(Stateful):
 
 class Optimizer(Stateful):
     """A torch optimizer."""
-
-    checked_in_full = True
 
     def problems(self, saved: Any, kind: str | None) -> Iterator[str]:
         """Groups, parameters and the shapes of moments."""
@@ -161,8 +160,6 @@ class Stream(Entry):
 class Plain(Entry):
     """Data, read from the user's mapping at every save."""
 
-    checked_in_full = True
-
     def __init__(self, name: str, mapping: MutableMapping[str, Any]) -> None:
         super().__init__(name, mapping[name])
         self._mapping = mapping
@@ -179,35 +176,9 @@ class Plain(Entry):
         """Write into the value that is there, and put the result into the mapping."""
         self._mapping[self.name] = write_into(self.read(), saved)
 
-
-def write_into(here: Any, saved: Any) -> Any:
-    """Bring `saved` into what is here where that can be written into, and return the value that now holds it."""
-    if type(here) is not type(saved):
-        return saved
-    if isinstance(here, torch.Tensor) and here.shape == saved.shape and here.dtype == saved.dtype:
-        with torch.no_grad():
-            here.copy_(saved)
-        return here
-    if isinstance(here, numpy.ndarray) and here.shape == saved.shape and here.dtype == saved.dtype:
-        if not here.flags.writeable:
-            return saved
-        here[...] = saved
-        return here
-    if isinstance(here, dict):
-        merged = {key: write_into(here[key], value) if key in here else value for key, value in saved.items()}
-        here.clear()
-        here.update(merged)
-        return here
-    if isinstance(here, list):
-        here[:] = [write_into(old, new) for old, new in zip(here, saved, strict=False)] + saved[len(here) :]
-        return here
-    if isinstance(here, (set, bytearray)):
-        here.clear()
-        here.update(saved) if isinstance(here, set) else here.extend(saved)
-        return here
-    if type(here) is tuple and len(here) == len(saved):
-        return tuple(write_into(old, new) for old, new in zip(here, saved, strict=True))
-    return saved
+    def put_back(self, live: Any, copied: Any) -> None:
+        """The value that was there."""
+        self._mapping[self.name] = live
 
 
 def entries_of(state: MutableMapping[str, Any]) -> list[Entry]:

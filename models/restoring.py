@@ -1,9 +1,8 @@
 """Putting a decoded checkpoint back into live objects, all of it or none (`checkpointer.py`, K1).
 
-First everything is compared and nothing touched. Then the entries whose comparison cannot tell everything (schedulers,
-samplers, the user's own classes) are restored; if one of them raises, those before it are given their old state back.
-Modules, optimizers and plain values come after them, in the order of the state, and the global random streams last,
-since restoring an object may draw from them.
+First everything is compared and nothing touched. Then what is here is copied aside, and the entries are restored in the
+order of the state, the global random streams last, since restoring an object may draw from them. Whatever raises on the
+way, a hook or a class of the user's or Ctrl-C, everything is put back (`putting_back.py`).
 
 Not strict, what does not fit is left as it is here and told of: a module's keys one by one, any other entry as a whole.
 """
@@ -18,10 +17,10 @@ from typing import Any
 from lastgood.core import Record, Store, StoreError
 
 from .decode import Decoded, decode
-from .encode import encode
 from .entries import NOTHING, Entry, Plain
-from .errors import NotPlainData, StateMismatch
-from .rng import check_streams, restore_streams
+from .errors import StateMismatch
+from .putting_back import Kept, in_words, put_all_back
+from .rng import capture_streams, check_streams, restore_streams
 
 logger = logging.getLogger("lastgood")
 
@@ -127,46 +126,47 @@ def only_these(entries: Sequence[Entry], names: Sequence[str], decoded: Decoded)
 
 
 def restore(made: Plan, *, strict: bool) -> dict[str, Any]:
-    """Do as planned; returns the plain values by name. What an object refuses is undone, or, not strict, left out."""
-    undo: list[tuple[Entry, Any]] = []
-    for entry, saved in made.parts:
-        if entry.checked_in_full:
-            continue
-        before = None
-        try:
-            before = own_copy(entry)
-            entry.restore(saved)
-        except Exception as problem:
-            reason = f"{entry.name} does not accept its saved state"
-            put_back([(entry, before)] if not strict else [*undo, (entry, before)])
-            if strict:
-                raise StateMismatch(f"{reason}, nothing was changed: {type(problem).__name__}: {problem}") from problem
-            made.problems.append(f"{reason}: {type(problem).__name__}: {problem}")
-        except BaseException:
-            put_back([*undo, (entry, before)])
-            raise
-        undo.append((entry, before))
-    plain: dict[str, Any] = {}
-    for entry, saved in made.parts:
-        if entry.checked_in_full:
-            entry.restore(saved)
-        if isinstance(entry, Plain):
-            plain[entry.name] = entry.read()
-    if made.streams is not None:
-        restore_streams(made.streams)
-    return plain
+    """Do as planned; returns the plain values by name. Whatever is raised, everything is put back before it is passed on.
 
-
-def put_back(before: Sequence[tuple[Entry, Any]]) -> None:
-    """Give entries the state that they had, the last one first."""
-    for entry, state in reversed(before):
-        if state is not None:
-            entry.restore(state)
-
-
-def own_copy(entry: Entry) -> Any:
-    """The entry's state now, in memory of its own; None when it cannot be written as data, so cannot be undone."""
+    Not strict, what one object refuses is put back and left out, and the rest is restored.
+    """
+    kept = keep_aside(made, strict)
+    streams, begun, name = capture_streams(), [], ""
     try:
-        return decode(encode(entry.read()).to_bytes()).state
-    except NotPlainData:
-        return None
+        for entry, saved in made.parts:
+            if entry.name not in kept:
+                continue
+            name, before = entry.name, kept[entry.name]
+            begun.append(before)
+            try:
+                entry.restore(saved)
+            except Exception as problem:
+                if strict:
+                    raise
+                outcome = put_all_back([begun.pop()])
+                made.problems.append(f"{name} does not accept its saved state: {in_words(problem)} ({outcome})")
+        if made.streams is not None:
+            name = "random streams"
+            restore_streams(made.streams)
+        restored = {each.name for each in begun}
+        return {each.name: each.read() for each, _ in made.parts if isinstance(each, Plain) and each.name in restored}
+    except BaseException as problem:
+        outcome = put_all_back(begun)
+        restore_streams(streams)
+        if not isinstance(problem, Exception):
+            logger.warning("restoring was interrupted: %s", outcome)
+            raise
+        raise StateMismatch(f"{name} does not accept its saved state, {outcome}: {in_words(problem)}") from problem
+
+
+def keep_aside(made: Plan, strict: bool) -> dict[str, Kept]:
+    """What is here now, by name, before anything is changed. Raises StateMismatch, strict, for what cannot be kept."""
+    kept = {}
+    for entry, _ in made.parts:
+        try:
+            kept[entry.name] = Kept(entry)
+        except StateMismatch as problem:
+            if strict:
+                raise
+            made.problems.append(str(problem))
+    return kept
