@@ -37,7 +37,7 @@ from .cadence import Cadence
 from .capture import Capture
 from .choosing import as_capture
 from .compare import class_name
-from .encode import Encoded, Encoder
+from .encode import Encoded, encode
 from .entries import Plain, entries_of
 from .preemption import Leaving, Preemption, one_at_a_time
 from .progress import Progress, Tracker
@@ -94,7 +94,6 @@ class Checkpointer(Keeping, Leaving):
         self.capture = as_capture(asked.capture)
         self._entries = entries_of(state)
         self._sizes = {"in_flight": asked.in_flight, "keep": keep}
-        self._encoder = Encoder()
         self._rng = rng
         self._new_run = new_run
         self._store_options = asked.store_options
@@ -228,9 +227,7 @@ class Checkpointer(Keeping, Leaving):
         parts = {entry.name: entry.read() for entry in self._entries}
         kinds = {entry.name: class_name(entry.value) for entry in self._entries if not isinstance(entry, Plain)}
         streams = capture_streams() if self._rng else None
-        snapshot = self._encoder.encode(
-            parts, extra={"kinds": kinds, "streams": streams, "cadence": self.cadence.state()}
-        )
+        snapshot = encode(parts, extra={"kinds": kinds, "streams": streams, "cadence": self.cadence.state()})
         self._tracker.state_bytes = snapshot.total_bytes
         return snapshot
 
