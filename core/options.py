@@ -28,14 +28,11 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raise StoreError, in one line, for what makes no sense."""
-        whole_number("writers", self.writers)
-        if self.staging_bytes is not None:
-            whole_number("staging_bytes", self.staging_bytes)
-        if not 1 <= self.writers <= WRITERS_LIMIT:
+        if not 1 <= whole_number("writers", self.writers) <= WRITERS_LIMIT:
             raise StoreError(f"writers={self.writers}: give 1 to {WRITERS_LIMIT} threads")
         if self.overload not in OVERLOAD_POLICIES:
             raise StoreError(f"overload={self.overload!r}: choose one of {', '.join(OVERLOAD_POLICIES)}")
-        if self.staging_bytes is not None and self.staging_bytes < 1:
+        if self.staging_bytes is not None and whole_number("staging_bytes", self.staging_bytes) < 1:
             raise StoreError(f"staging_bytes={self.staging_bytes}: give a size, at least two chunks are used")
 
     def shares(self, layout: Layout) -> Layout:
