@@ -132,6 +132,26 @@ def test_what_is_measured_is_whole_intervals() -> None:
     assert told["staleness"] == 2, "0, 1, 2, 3, 4 steps behind, over and over"
 
 
+def test_the_step_is_not_counted_as_what_saving_costs() -> None:
+    """Both burn CPU, on the one thread; only the contender's counts."""
+
+    def burn(seconds: float) -> None:
+        end = time.thread_time() + seconds
+        while time.thread_time() < end:
+            pass
+
+    class Busy(Slow):
+        def save(self, step: int) -> None:
+            burn(0.2)
+            super().save(step)
+
+    job = Job(1, "emulated", 0.0)
+    job.compute = lambda: burn(0.5)  # type: ignore[method-assign]
+    told = measure(Loop(cell("busy", interval=1), Busy(0.0), job))
+    assert told["saves"] == 2
+    assert 0.3 < told["cpu_seconds"] < 1.0, "2 times 0.2, whereas the steps took 2 times 0.5"
+
+
 def test_a_peer_keeps_two_and_persists_when_told_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     persisted: list[str] = []
     monkeypatch.setattr("lastgood.benchmarks.train.contender.persist", persisted.append)

@@ -25,7 +25,7 @@ def cell(contender: str, slowdown: float, **others: Any) -> dict[str, Any]:
 
 def figures_of(*cells: dict[str, Any], **others: Any) -> dict[str, Any]:
     usual = {
-        "machine": {"system": "Linux", "cpus": 2, "python": "3.11", "torch": "2.13", "load": 0.5},
+        "machine": {"system": "Linux", "cpus": 2, "python": "3.11", "torch": "2.13", "load": 0.5, "load_range": [0.4, 0.9]},
         "raw_gb_per_s": 2.0, "raw_gb_per_s_range": [1.5, 2.5], "step_ms": 100.0, "rounds": 3, "complete": True,
         "absent": {"orbax": "not installed"}, "cells": [cell("none", 1.0, durable=False), *cells],
     }  # fmt: skip
@@ -109,6 +109,12 @@ def test_only_what_stands_between_the_marks_is_replaced(tmp_path: Path) -> None:
     assert first.endswith(f"{END}\nbelow\n")
     assert "OUTDATED" not in first
     assert list(tmp_path.iterdir()) == [page]
+
+
+def test_the_part_says_how_busy_the_machine_was() -> None:
+    assert "the benchmark's own among them: 0.5 (0.4 – 0.9).\n" in part(figures_of())
+    busy = figures_of()["machine"] | {"load": 7.0, "load_range": [2.0, 9.0]}
+    assert "among them: 7 (2 – 9). That is more than there are CPUs" in part(figures_of(machine=busy))
 
 
 @pytest.mark.parametrize("text", ["", f"{BEGIN}\n", f"{END}\n{BEGIN}\n"])

@@ -59,9 +59,12 @@ def test_a_wrong_checkpoint_in_one_round_is_not_averaged_away() -> None:
 
 def test_a_cell_that_failed_says_why_and_has_no_figures() -> None:
     plan = Plan(("none", "torch-save"), (64,), (5,), ("emulated",))
-    samples = Samples([2e9, 4e9], {Cell("torch-save", 64, 5, "emulated"): [{"error": "ValueError: no"}]}, 1)
+    samples = Samples(
+        [2e9, 4e9], [1.0, 4.0, 2.0], {Cell("torch-save", 64, 5, "emulated"): [{"error": "ValueError: no"}]}, 1
+    )
     figures = figures_of(plan, samples)
     assert figures["raw_gb_per_s"] == 3.0
+    assert (figures["machine"]["load"], figures["machine"]["load_range"]) == (2.0, [1.0, 4.0])
     assert figures["cells"][0]["slowdown"] is None
     assert "failed: ValueError: no" in as_table(figures)
 
@@ -69,11 +72,12 @@ def test_a_cell_that_failed_says_why_and_has_no_figures() -> None:
 def test_the_table_marks_what_is_not_durable_and_names_what_is_absent() -> None:
     plan = Plan(("none", "safetensors"), (64,), (5,), ("emulated",))
     cells = {Cell(name, 64, 5, "emulated"): [run_of(0.2)] for name in ("safetensors", "lastgood-lazy-1")}
-    figures = figures_of(plan, Samples([2e9], cells, 1)) | {"absent": {"orbax": "orbax is not installed"}}
-    table = as_table(figures)
+    figures = figures_of(plan, Samples([2e9], [1.0], cells, 1)) | {"absent": {"orbax": "orbax is not installed"}}
+    table = as_table(figures | {"missing": ["torch-save, 64 MB every 5 (emulated)"]})
     assert "\n~ safetensors " in table
     assert "\n  lastgood-lazy-1 " in table
     assert "absent: orbax: orbax is not installed" in table
+    assert "not measured: torch-save, 64 MB every 5 (emulated)" in table
 
 
 def arguments_for(*words: str, quick: bool = False) -> argparse.Namespace:
@@ -100,7 +104,7 @@ def test_the_quick_one_has_durable_contenders_only_and_a_limit() -> None:
     plan = plan_for(quick=True)
     assert (plan.states_mb, plan.intervals, plan.step_kinds) == ((256,), (2, 10), ("emulated",))
     assert all(field.FIELD[name].is_durable for name in plan.contenders[1:])
-    assert plan.limit_seconds < 180 < math.inf
+    assert plan.limit_seconds <= 170 < math.inf
 
 
 def test_what_is_wanted_is_what_the_rows_need() -> None:
@@ -120,6 +124,20 @@ def test_what_is_wanted_is_what_the_rows_need() -> None:
     assert plan.cell_count == len(cells)
     assert all(block.contenders[0] == "none" for block in plan.blocks())
     assert plan.disk_bytes > 6 * 2**30
+
+
+def test_of_what_is_wanted_only_the_chosen_are_measured() -> None:
+    plan = plan_for("--wanted", "--contenders", "lastgood-lazy,torch-save,safetensors")
+    found = {(block.state_mb, block.interval, block.step_kind): block.contenders for block in plan.blocks()}
+    small = ("none", *(f"lastgood-lazy-{count}" for count in (1, 2, 4)), "torch-save", "safetensors")
+    large = (*small[:4], "lastgood-lazy-1-skip", "lastgood-lazy-2-replace")
+    assert found == {
+        **{(256, interval, "emulated"): small for interval in (1, 2, 5, 10, 25)},
+        (256, 10, "torch"): small,
+        **{(1024, interval, "emulated"): large for interval in (1, 2)},
+    }
+    assert {block.state_mb for block in plan_for("--wanted", "--contenders", "torch-save").blocks()} == {256}
+    assert {block.state_mb for block in plan_for("--wanted", "--contenders", "lastgood-lazy-1-skip").blocks()} == {1024}
 
 
 def test_contenders_are_chosen_by_name_or_by_how_it_begins() -> None:
@@ -156,6 +174,7 @@ def test_an_absent_peer_is_named_and_left_out(monkeypatch: pytest.MonkeyPatch) -
         (["--repetitions", "0"], "--repetitions 0: give 1 or more"),
         (["--contenders", "nobody"], "--contenders nobody: there is none of this name; there are none, lastgood-"),
         (["--contenders", "lastgood,"], "--contenders : there is none"),
+        (["--wanted", "--contenders", "none"], "--wanted: nobody is left to be measured"),
         (["--figure", "x.jpeg"], "--figure x.jpeg: give a name that ends in .png"),
     ],
 )

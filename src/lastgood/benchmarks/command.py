@@ -7,6 +7,7 @@ import json
 import sys
 
 from .core_figures import core_figures
+from .stopping import check, stoppable
 from .train.options import add_train_arguments
 
 CORE_TARGETS = {
@@ -39,6 +40,11 @@ def run(arguments: argparse.Namespace) -> int:
         from .train.command import run_train  # needs torch
 
         return run_train(arguments)
+    return stoppable(lambda: measure(arguments))
+
+
+def measure(arguments: argparse.Namespace) -> int:
+    """The core, or training state."""
     targets: dict[str, str] = CORE_TARGETS
     if arguments.what == "state":
         from .state_figures import TARGETS, state_figures  # needs torch
@@ -60,5 +66,6 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _progress(what: str) -> None:
+    check()
     if sys.stderr.isatty():
         print(f"measuring {what} …", file=sys.stderr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import statistics
-import tempfile
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
@@ -17,6 +16,7 @@ from . import raw
 from .bandwidth import CHUNK, COPYING, Cell, noise, opening_and_reading, saving, tiny
 from .freshness import mean_age
 from .start import cold_and_warm
+from .stopping import scratch
 
 Progress = Callable[[str], None]
 
@@ -27,14 +27,11 @@ def core_figures(parent: str | None, *, quick: bool, progress: Progress) -> dict
     Raises WrongGeometry, before anything is written, when the file system has too little room.
     """
     payloads = [256 * raw.MEGABYTE] if quick else [256 * raw.MEGABYTE, 1024 * raw.MEGABYTE]
-    directory = tempfile.mkdtemp(prefix="lastgood-bench-", dir=parent)
-    try:
+    with scratch("lastgood-bench-", parent) as directory:
         needed = 10 * payloads[-1]
         if shutil.disk_usage(directory).free < needed:
             raise WrongGeometry(f"{directory}: the benchmark needs {needed:,} bytes of disk; give another --directory")
         return _measure(directory, payloads, quick, progress)
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _measure(directory: str, payloads: list[int], quick: bool, progress: Progress) -> dict[str, Any]:

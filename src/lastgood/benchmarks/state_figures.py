@@ -17,7 +17,6 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any
@@ -30,6 +29,7 @@ from lastgood.models.encode import encode
 
 from . import raw
 from .lazy import measure_lazy
+from .stopping import scratch
 
 MEGABYTE = raw.MEGABYTE
 CHUNK = 4 * MEGABYTE
@@ -50,8 +50,7 @@ TARGETS = {
 
 def state_figures(parent: str | None, *, quick: bool, progress: Progress) -> dict[str, Any]:
     """Measure everything in a scratch directory under `parent`; the figures by the names that `--json` prints."""
-    directory = tempfile.mkdtemp(prefix="lastgood-bench-", dir=parent)
-    try:
+    with scratch("lastgood-bench-", parent) as directory:
         needed = 3 * 2**30
         if shutil.disk_usage(directory).free < needed:
             raise WrongGeometry(f"{directory}: the benchmark needs {needed:,} bytes of disk; give another --directory")
@@ -70,8 +69,6 @@ def state_figures(parent: str | None, *, quick: bool, progress: Progress) -> dic
         progress("lazy capture")
         figures.update(measure_lazy(quick=quick))
         return figures
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def seconds(function: Callable[[], Any]) -> float:

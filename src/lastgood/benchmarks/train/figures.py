@@ -17,15 +17,22 @@ from .sweep import Plan, Samples
 
 def figures_of(plan: Plan, samples: Samples) -> dict[str, Any]:
     """The whole object."""
+    done = {(cell.contender, cell.state_mb, cell.interval, cell.step_kind) for cell in samples.cells}
     rate = statistics.median(samples.raw_rates) if samples.raw_rates else 0.0
     return {
-        "machine": machine(),
+        "machine": machine() | load_of(samples),
         "raw_gb_per_s": rate / 1e9,
         "raw_gb_per_s_range": [min(samples.raw_rates) / 1e9, max(samples.raw_rates) / 1e9] if samples.raw_rates else [],
         "step_ms": plan.step_seconds * 1e3,
         "rounds": samples.rounds,
-        "complete": not samples.interrupted,
+        "complete": samples.stopped is None,
         "absent": absent(),
+        "missing": [
+            f"{name}, {block.state_mb} MB every {block.interval} ({block.step_kind})"
+            for block in plan.blocks()
+            for name in block.contenders
+            if (name, *block[:3]) not in done
+        ],
         "cells": [figures_of_cell(cell, runs, rate) for cell, runs in samples.cells.items()],
     }
 
@@ -37,8 +44,13 @@ def machine() -> dict[str, Any]:
         "cpus": os.cpu_count(),
         "python": platform.python_version(),
         "torch": torch.__version__,
-        "load": round(os.getloadavg()[1], 1),
     }
+
+
+def load_of(samples: Samples) -> dict[str, Any]:
+    """Processes that wanted to run, the benchmark's own among them: the median over its blocks, the least and the most."""
+    loads = samples.loads or [os.getloadavg()[0]]
+    return {"load": round(statistics.median(loads), 1), "load_range": [round(min(loads), 1), round(max(loads), 1)]}
 
 
 def figures_of_cell(cell: Cell, runs: list[dict[str, Any]], raw_rate: float) -> dict[str, Any]:
@@ -84,7 +96,7 @@ def figures_of_cell(cell: Cell, runs: list[dict[str, Any]], raw_rate: float) -> 
 
 
 def cpu_per_gigabyte(run: dict[str, Any]) -> float:
-    """CPU seconds beyond those of the training alone, for each gigabyte of state saved."""
+    """CPU seconds of all processes for each gigabyte of state saved, but what the step itself and the loop around it take."""
     extra = run["cpu_seconds"] - run["baseline_cpu_seconds"] * run["iterations"]
     return float(max(0.0, extra) / (run["saves"] * run["state_bytes"] / 1e9))
 

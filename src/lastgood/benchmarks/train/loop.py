@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,17 +51,19 @@ class Loop:
         self.staleness: list[int] = []
         self.ages: list[float] = []
         self.delays: list[float] = []
+        self.step_cpu_seconds = 0.0
+        """What forward, backward and update took, on the thread that trains."""
         self._newest: int | None = None
         self._reached: dict[int, float] = {}
 
     def iterate(self) -> None:
         """One iteration, with what is due after it."""
         self.step += 1
-        self.job.compute()
+        self._training(self.job.compute)
         began = time.perf_counter()
         self.contender.before_update()
         waited = time.perf_counter() - began
-        self.job.update()
+        self._training(self.job.update)
         self._reached[self.step] = began = time.perf_counter()
         if self.step % self.cell.interval == 0:
             self.contender.save(self.step)
@@ -68,6 +71,11 @@ class Loop:
         if self.stalls:
             self.stalls[-1] += waited
         self._look()
+
+    def _training(self, part: Callable[[], None]) -> None:
+        began = time.thread_time()
+        part()
+        self.step_cpu_seconds += time.thread_time() - began
 
     def _look(self) -> None:
         newest = self.contender.newest_durable_step()
@@ -124,7 +132,7 @@ def measure(loop: Loop) -> dict[str, Any]:
     cell, contender = loop.cell, loop.contender
     loop.stalls, loop.staleness, loop.ages, loop.delays = [], [], [], []
     session, dropped, complete = os.getsid(0), contender.dropped, contender.durable_count()
-    first, use, began = loop.step, use_of(session), time.perf_counter()
+    first, use, step_cpu, began = loop.step, use_of(session), loop.step_cpu_seconds, time.perf_counter()
     while True:
         loop.interval()
         seconds = time.perf_counter() - began
@@ -142,7 +150,7 @@ def measure(loop: Loop) -> dict[str, Any]:
         "staleness": statistics.median(loop.staleness) if loop.staleness else None,
         "oldest_seconds": max(loop.ages, default=None),
         "longest_seconds": max(loop.delays, default=None),
-        "cpu_seconds": used.cpu_seconds - use.cpu_seconds,
+        "cpu_seconds": used.cpu_seconds - use.cpu_seconds - (loop.step_cpu_seconds - step_cpu),
         "written_bytes": used.written_bytes - use.written_bytes,
     }
 

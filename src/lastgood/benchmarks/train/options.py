@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 STATES, INTERVALS, KINDS = "64,256,1024", "1,2,5,10,25,50", "emulated,torch"
 REPETITIONS, LEAST_SECONDS = 3, 4.0
-QUICK_LEAST_SECONDS, QUICK_LIMIT_SECONDS = 1.5, 150.0
+QUICK_LEAST_SECONDS, QUICK_SECONDS = 1.5, 165.0
+"""A cell of `--quick`, and all of it from the start of the command; what follows is printing."""
 FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -54,32 +55,40 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     if arguments.figure and not arguments.figure.endswith(FIGURES):
         raise BadPlan(f"--figure {arguments.figure}: give a name that ends in {', '.join(FIGURES)}")
     wanted = chosen(arguments.contenders, list(FIELD)) if arguments.contenders else list(QUICK if quick else FIELD)
+    contenders = (BASELINE, *(name for name in wanted if name != BASELINE and FIELD[name].is_here))
     return Plan(
-        contenders=(BASELINE, *(name for name in wanted if name != BASELINE and FIELD[name].is_here)),
+        contenders=contenders,
         states_mb=numbers("--state-mb", arguments.state_mb or ("256" if quick else STATES)),
         intervals=numbers("--intervals", arguments.intervals or ("2,10" if quick else INTERVALS)),
         step_kinds=kinds,
         step_seconds=arguments.step_ms / 1000,
         repetitions=arguments.repetitions or REPETITIONS,
         least_seconds=arguments.seconds or (QUICK_LEAST_SECONDS if quick else LEAST_SECONDS),
-        limit_seconds=QUICK_LIMIT_SECONDS if quick else math.inf,
-        only=wanted_blocks() if arguments.wanted else (),
+        limit_seconds=QUICK_SECONDS if quick else math.inf,
+        only=wanted_blocks(contenders, is_chosen=bool(arguments.contenders)) if arguments.wanted else (),
     )
 
 
-def wanted_blocks() -> tuple[Block, ...]:
-    """What `targets.py` has rows for: durable contenders at 256 MB, lastgood where 1 GB saturates the device."""
+def wanted_blocks(contenders: tuple[str, ...], *, is_chosen: bool) -> tuple[Block, ...]:
+    """What `targets.py` has rows for: who is durable (or chosen) at 256 MB, lastgood where 1 GB saturates the device.
+
+    Only these contenders, and the baseline; a block in which nobody else is wanted is left out.
+    """
     from .field import BASELINE, FIELD, is_ours
     from .sweep import Block
 
-    durable = [entry for entry in FIELD.values() if entry.is_here and entry.is_durable]
-    small = (BASELINE, *(entry.name for entry in durable if not entry.refuses))
-    large = (BASELINE, *(entry.name for entry in durable if is_ours(entry.name) and "lazy" in entry.name))
-    return (
+    entries = [FIELD[name] for name in contenders if FIELD[name].is_durable or (is_chosen and name != BASELINE)]
+    small = (BASELINE, *(entry.name for entry in entries if not entry.refuses))
+    large = (BASELINE, *(entry.name for entry in entries if is_ours(entry.name) and "lazy" in entry.name))
+    blocks = (
         *(Block(256, interval, "emulated", small) for interval in (1, 2, 5, 10, 25)),
         Block(256, 10, "torch", small),
         *(Block(1024, interval, "emulated", large) for interval in (1, 2)),
     )
+    found = tuple(block for block in blocks if len(block.contenders) > 1)
+    if not found:
+        raise BadPlan("--wanted: nobody is left to be measured; give other --contenders")
+    return found
 
 
 def numbers(option: str, text: str) -> tuple[int, ...]:

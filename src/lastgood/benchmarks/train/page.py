@@ -53,10 +53,22 @@ def about(figures: dict[str, Any]) -> list[str]:
         f"Machine: {machine['system']}, {machine['cpus']} CPUs, Python {machine['python']}; {versions}.",
         f"Raw bandwidth of plain overwrites, measured in each block: {figures['raw_gb_per_s']:.2f} GB/s"
         f" ({rates[0]:.2f} – {rates[1]:.2f}). Medians of {figures['rounds']} rounds; every slowdown is over training without"
-        f" checkpoints in the same block, contenders in an order drawn anew. Load on the machine (processes that want to run)"
-        f" was {machine['load']}. Steps of {figures['step_ms']:g} ms.",
+        f" checkpoints in the same block, contenders in an order drawn anew. Steps of {figures['step_ms']:g} ms.",
+        load(machine),
         "",
     ]
+
+
+def load(machine: dict[str, Any]) -> str:
+    """How busy the machine was, and what that does to the figures."""
+    low, high = machine["load_range"]
+    said = f"Processes that wanted to run, the benchmark's own among them: {machine['load']:g} ({low:g} – {high:g})."
+    if machine["load"] <= machine["cpus"]:
+        return said
+    return (
+        f"{said} That is more than there are CPUs: the emulated step sleeps and hardly notices, but whatever has to be"
+        " copied or serialized waits for its turn. Measure again on a machine that has nothing else to do."
+    )
 
 
 def installed(name: str) -> str:

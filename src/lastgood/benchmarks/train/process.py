@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from ..stopping import check, end_as_usual, postponed
 from .usage import members, proportional_bytes
 
 LONGEST_SECONDS = 240.0
@@ -26,28 +27,25 @@ def run_alone(
     work: Callable[[], dict[str, Any]], directory: str, longest_seconds: float = LONGEST_SECONDS
 ) -> dict[str, Any]:
     """What `work` returns when run in `directory`, and the most memory that descendants took; or `error`, one line."""
-    reading, writing = os.pipe()
-    # While it forks, Python calls what others registered and drops what they raise: an interrupt would be lost.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    child = os.fork()
-    if not child:
-        os.close(reading)
-        _work(work, directory, writing)
-    try:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        os.close(writing)
-        return _result(reading, child, longest_seconds)
-    finally:
-        os.close(reading)
-        _end(child)
+    with postponed():
+        reading, writing = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(reading)
+            _work(work, directory, writing)
+        try:
+            os.close(writing)
+            return _result(reading, child, longest_seconds)
+        finally:
+            os.close(reading)
+            _end(child)
 
 
 def _work(work: Callable[[], dict[str, Any]], directory: str, writing: int) -> None:
     """The child: never returns."""
     try:
         os.setsid()
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # an interrupt is for the parent, which ends the session
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        end_as_usual()
         quiet = os.open(os.devnull, os.O_WRONLY)
         os.dup2(quiet, 1)
         os.dup2(quiet, 2)
@@ -67,6 +65,7 @@ def _work(work: Callable[[], dict[str, Any]], directory: str, writing: int) -> N
 def _result(reading: int, child: int, longest_seconds: float) -> dict[str, Any]:
     end, most, content = time.monotonic() + longest_seconds, 0, b""
     while time.monotonic() < end:
+        check()
         if select.select([reading], [], [], LOOK_SECONDS)[0]:
             piece = os.read(reading, 2**16)
             if not piece:

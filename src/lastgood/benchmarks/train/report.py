@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import time
 from typing import Any
@@ -13,36 +14,46 @@ BAR_WIDTH = 30
 
 
 class Bar:
-    """One line on the error stream that is written over; nothing where that is no terminal."""
+    """One line on the error stream that is written over; where that is no terminal, one line for each block."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: Plan, began: float) -> None:
+        self._blocks = [(number, block) for number, block in enumerate(plan.blocks(), 1) for _ in block.contenders]
+        self._block_count = self._blocks[-1][0]
         self._cells = plan.cell_count * plan.repetitions
-        self._limit = plan.limit_seconds
-        self._began = time.monotonic()
+        self._repetitions, self._limit, self._began = plan.repetitions, plan.limit_seconds, began
+        self._first: float | None = None
         self._done = -1
 
     def __call__(self, cell: Cell | None, samples: Samples) -> None:
         """A cell begins; None at the end."""
         self._done += 1
-        if not sys.stderr.isatty():
-            return
+        now = time.monotonic()
+        self._first = now if self._first is None else self._first
         if cell is None:
-            print("\r\033[K", end="", file=sys.stderr)
+            print("\r\033[K" if sys.stderr.isatty() else "", end="", file=sys.stderr)
             return
-        spent = time.monotonic() - self._began
-        part = min(1.0, self._done / self._cells)
-        left = min(spent / self._done * (self._cells - self._done), self._limit - spent) if self._done else None
-        bar = "#" * round(part * BAR_WIDTH)
-        when = "" if left is None else f", {max(0.0, left) / 60:.0f} min left"
-        what = f"{cell.contender}, {cell.state_mb} MB every {cell.interval} ({cell.step_kind})"
-        print(f"\r\033[K[{bar:.<{BAR_WIDTH}}] {self._done + 1}/{self._cells} {what}{when}", end="", file=sys.stderr)
+        left = min((now - self._first) / self._done * (self._cells - self._done) if self._done else math.inf,
+                   self._limit - (now - self._began))  # fmt: skip
+        when = f", {max(0.0, left) / 60:.0f} min left" if left < math.inf else ""
+        if sys.stderr.isatty():
+            bar = "#" * round(min(1.0, self._done / self._cells) * BAR_WIDTH)
+            what = f"{cell.contender}, {cell.state_mb} MB every {cell.interval} ({cell.step_kind})"
+            shown = f"[{bar:.<{BAR_WIDTH}}] {self._done + 1}/{self._cells} {what}{when}"
+            print(f"\r\033[K{shown}", end="", file=sys.stderr)
+            return
+        place = self._done % len(self._blocks)
+        number, block = self._blocks[place]
+        if place == 0 or number != self._blocks[place - 1][0]:
+            turn = f"round {samples.rounds + 1} of {self._repetitions}, block {number} of {self._block_count}"
+            what = f"{block.state_mb} MB every {block.interval} ({block.step_kind})"
+            print(f"{turn}: {what}; {self._done} of {self._cells} cells done{when}", file=sys.stderr)
 
 
 def as_table(figures: dict[str, Any]) -> str:
     """One table for each block, in the order of the field."""
     lines = [
         f"raw bandwidth {figures['raw_gb_per_s']:.2f} GB/s; medians of {figures['rounds']} whole rounds"
-        + ("" if figures["complete"] else " (interrupted)"),
+        + ("" if figures["complete"] else " (ended early)"),
     ]
     blocks: dict[tuple[int, str, int], list[dict[str, Any]]] = {}
     for cell in figures["cells"]:
@@ -51,7 +62,8 @@ def as_table(figures: dict[str, Any]) -> str:
         floor = max((cell.get("floor") or 1.0) for cell in cells)
         lines += ["", f"{state_mb} MB, {step_kind} step, every {interval} steps; floor {floor:.3f}", HEADER]
         lines += [row(cell) for cell in sorted(cells, key=lambda cell: cell["slowdown"] or float("inf"))]
-    lines += ["", f"{NOT_DURABLE} does not survive a power loss"]
+    lines += ["", *(f"not measured: {what}" for what in figures["missing"])]
+    lines += [f"{NOT_DURABLE} does not survive a power loss"]
     lines += [f"absent: {name}: {reason}" for name, reason in figures["absent"].items()]
     return "\n".join(lines)
 

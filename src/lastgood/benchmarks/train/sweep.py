@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import statistics
-import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -25,6 +24,7 @@ from lastgood.core import WrongGeometry
 
 from .. import raw
 from ..bandwidth import CHUNK, RAW_THREADS, noise
+from ..stopping import Stopped, scratch
 from .contender import KEPT
 from .field import BASELINE, FIELD, IN_FLIGHT
 from .job import Job
@@ -58,7 +58,7 @@ class Plan:
     repetitions: int = 3
     least_seconds: float = 3.0
     limit_seconds: float = float("inf")
-    """No round begins that would not be over by then."""
+    """Counted from the start of the command: no round begins that would not be over by then."""
     only: tuple[Block, ...] = ()
     """These blocks instead of every combination."""
 
@@ -89,38 +89,36 @@ class Samples:
     """What was measured so far."""
 
     raw_rates: list[float] = field(default_factory=list)
+    loads: list[float] = field(default_factory=list)
     cells: dict[Cell, list[dict[str, Any]]] = field(default_factory=dict)
     rounds: int = 0
-    interrupted: bool = False
+    stopped: Stopped | None = None
+    """What ended it early."""
 
 
-def sweep(plan: Plan, parent: str | None, progress: Callable[[Cell | None, Samples], None]) -> Samples:
-    """Measure; what was measured so far is returned when the user interrupts. Nothing is left behind.
+def sweep(plan: Plan, parent: str | None, progress: Callable[[Cell | None, Samples], None], began: float) -> Samples:
+    """Measure; what was measured so far is returned when a signal ends it. Nothing is left behind.
 
     Raises WrongGeometry, before anything is written, when the file system has too little room.
     """
     samples = Samples()
-    directory = tempfile.mkdtemp(prefix="lastgood-bench-", dir=parent)
     try:
-        if shutil.disk_usage(directory).free < plan.disk_bytes:
-            raise WrongGeometry(
-                f"{directory}: the benchmark needs {plan.disk_bytes:,} bytes of disk; give another --directory"
-            )
-        prepare(directory)
-        bandwidth = Bandwidth(directory, max(block.state_mb for block in plan.blocks()))
-        began = time.monotonic()
-        for number in range(plan.repetitions):
-            spent = time.monotonic() - began
-            if number and spent * (number + 1) / number > plan.limit_seconds:
-                break
-            one_round(plan, number, directory, bandwidth, samples, progress)
-            samples.rounds += 1
-        progress(None, samples)
-    except KeyboardInterrupt:
-        progress(None, samples)
-        samples.interrupted = True
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
+        with scratch("lastgood-bench-", parent) as directory:
+            if shutil.disk_usage(directory).free < plan.disk_bytes:
+                raise WrongGeometry(
+                    f"{directory}: the benchmark needs {plan.disk_bytes:,} bytes of disk; give another --directory"
+                )
+            prepare(directory)
+            bandwidth = Bandwidth(directory, max(block.state_mb for block in plan.blocks()))
+            for number in range(plan.repetitions):
+                round_began = time.monotonic()
+                one_round(plan, number, directory, bandwidth, samples, progress)
+                samples.rounds += 1
+                if 2 * time.monotonic() - round_began - began > plan.limit_seconds:
+                    break
+    except Stopped as stopped:
+        samples.stopped = stopped
+    progress(None, samples)
     return samples
 
 
@@ -135,6 +133,7 @@ def one_round(
     """Every block once."""
     for state_mb, interval, step_kind, contenders in plan.blocks():
         samples.raw_rates.append(bandwidth.sample())
+        samples.loads.append(os.getloadavg()[0])
         order = [name for name in contenders if name != BASELINE]
         random.Random(f"{number} {state_mb} {interval} {step_kind}").shuffle(order)
         baseline: dict[str, Any] = {}
@@ -168,6 +167,11 @@ def prepare(directory: str) -> None:
         FIELD[name].make()
 
 
+def saves_in_a_sample(payload: int) -> int:
+    """Of the raw bandwidth."""
+    return min(MOST_RAW_SAVES, max(1, RAW_BYTES // payload))
+
+
 class Bandwidth:
     """Persisted bytes per second of plain overwrites: the better of one, two and four threads, each a median in the end."""
 
@@ -180,9 +184,15 @@ class Bandwidth:
         self._rates: dict[int, list[float]] = {threads: [] for threads in RAW_THREADS}
         raw.write_rate(self._descriptors, self._buffers, self._payload, CHUNK, 2, 3)
 
+    @staticmethod
+    def bytes_written(state_bytes: int) -> int:
+        """By making one and sampling once."""
+        payload = min(state_bytes, RAW_BYTES_LIMIT)
+        return (3 + len(RAW_THREADS) * saves_in_a_sample(payload)) * payload
+
     def sample(self) -> float:
         """Measure once more; the best median so far."""
-        saves = min(MOST_RAW_SAVES, max(1, RAW_BYTES // self._payload))
+        saves = saves_in_a_sample(self._payload)
         for threads, rates in self._rates.items():
             rates.append(raw.write_rate(self._descriptors, self._buffers, self._payload, CHUNK, threads, saves))
         return max(statistics.median(rates) for rates in self._rates.values())
