@@ -14,13 +14,19 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from typing import TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from .at_exit import Closable
 from .device import Device, aligned_buffer
 from .directory import Directory, Lock
 from .errors import Damaged, NoStore, NotAStore, StoreError, StoreExists
 from .interrupt import Shield
 from .layout import HEADER, LOCK, Header, Layout, decode_header, encode_header, slot_name
-from .record import MAGIC, encode_empty
+from .layout import MAGIC as HEADER_MAGIC
+from .lock import HOLDER
+from .memory import MemoryDevice
+from .record import EMPTY_MAGIC, MAGIC, encode_empty
 from .rules import PAGE_BYTES, SLOT_LIMIT
 
 Built = TypeVar("Built", bound=Closable)
@@ -86,15 +92,31 @@ def _remove_all(directory: Directory) -> None:
 
 
 def _check_vacant(directory: Directory) -> None:
-    """Nothing but what an interrupted creation leaves may be there."""
-    leftovers = {LOCK, f"{HEADER}.new", *(slot_name(slot) for slot in range(SLOT_LIMIT))}
-    strangers = [name for name in directory.names() if name not in leftovers]
+    """Nothing but what an interrupted creation leaves may be there: what else is there is somebody's, whatever its name."""
+    strangers = [name for name in directory.names() if not _is_leftover(directory, name)]
     if HEADER in strangers:
         raise StoreExists(f"{directory.path} holds a store already: open it, or give another path")
     if _holds_records(directory):
         raise StoreExists(f"{directory.path} {_HEADER_LOST}")
     if strangers:
         raise NotAStore(f"{directory.path} holds other files ({strangers[0]}, ...): give an empty directory")
+
+
+_LEFT = {LOCK: HOLDER, f"{HEADER}.new": HEADER_MAGIC} | {slot_name(slot): EMPTY_MAGIC for slot in range(SLOT_LIMIT)}
+"""What the files of a creation begin with, as far as they are written, unless they are all zeros."""
+
+
+def _is_leftover(directory: Directory, name: str) -> bool:
+    beginning = _LEFT.get(name)
+    if beginning is None:
+        return False
+    try:
+        found = directory.read_small(name, len(beginning))
+    except OSError as error:
+        if error.errno in (errno.EISDIR, errno.EINVAL, errno.ELOOP):  # a directory, a pipe, a link to nowhere
+            return False
+        raise
+    return beginning.startswith(found) or not any(found)
 
 
 _HEADER_LOST = f"holds checkpoints, but the file `{HEADER}` is missing: restore it from a copy"
@@ -180,11 +202,34 @@ def open_slots(directory: Directory, layout: Layout, *, writable: bool) -> list[
 
 
 def open_missing(directory: Directory, devices: list[Device | None], *, writable: bool) -> None:
-    """Open those that are None and are there now: a writer makes anew what is missing."""
+    """Open those that are None and are there now: a writer makes anew what is missing.
+
+    One that cannot be opened does not keep a reader from the others.
+    """
     for slot, device in enumerate(devices):
         if device is None:
-            with suppress(FileNotFoundError):
+            try:
                 devices[slot] = directory.open(slot_name(slot), writable=writable)
+            except FileNotFoundError:
+                continue
+            except OSError as error:
+                if writable or error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+                    raise
+                devices[slot] = _Unopened(error)
+
+
+class _Unopened(MemoryDevice):
+    """A slot file that cannot be opened, read like one that cannot be read."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__()
+        self._error = error
+
+    def size(self) -> int:
+        raise self._error
+
+    def read(self, offset: int, into: NDArray[np.uint8]) -> None:
+        raise self._error
 
 
 def make_missing(directory: Directory, layout: Layout, devices: list[Device | None]) -> list[Device]:
@@ -194,7 +239,8 @@ def make_missing(directory: Directory, layout: Layout, devices: list[Device | No
             device = _make_slot(directory, layout, slot)
         except FileExistsError as error:
             raise StoreError(
-                f"{directory.join(slot_name(slot))} was missing a moment ago and is there now: open the store again"
+                f"{directory.join(slot_name(slot))} was missing a moment ago and is there now, or is a link to nothing:"
+                " open the store again, or remove the link"
             ) from error
         try:
             directory.persist()

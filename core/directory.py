@@ -40,7 +40,9 @@ class Directory:
 
     def __init__(self, path: str | os.PathLike[str], device: str = "auto") -> None:
         """Name the directory; nothing is touched yet. `device` is one of DEVICES."""
-        self.path = os.path.abspath(os.fspath(path))
+        self.path = os.path.abspath(os.fsdecode(path))
+        if not os.fspath(path):  # an unset variable must not mean the directory one is in
+            raise StoreError("an empty path: say where the store is")
         if device not in DEVICES:
             raise StoreError(f"device={device!r}: choose one of {', '.join(DEVICES)}")
         self._wanted = device
@@ -101,8 +103,13 @@ class Directory:
 
     def read_small(self, name: str, limit: int = -1) -> bytes:
         """All bytes of a small file, or its first ones."""
-        with open(self.join(name), "rb") as file:
-            return file.read(limit)
+        device = BufferedFile(self.join(name), writable=False)
+        try:
+            found = np.empty(device.size() if limit < 0 else min(limit, device.size()), np.uint8)
+            device.read(0, found)
+        finally:
+            device.close()
+        return found.tobytes()
 
     def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:
         """One file, on the device kind that was chosen."""
@@ -127,6 +134,12 @@ class Directory:
             device.close()
         os.rename(self.join(aside), self.join(name))
         self.persist()
+
+    def require_room(self, needed: int) -> None:
+        """Raise ENOSPC, saying how much is needed, when the file system has less free. It may be taken by others yet."""
+        found = os.statvfs(self.path)
+        if found.f_blocks and found.f_bavail * found.f_frsize < needed:
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {needed:,} bytes more are needed", self.path)
 
     def remove(self, name: str) -> None:
         """Remove a file if it is there."""

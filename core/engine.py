@@ -22,10 +22,11 @@ from .arena import Arena
 from .atomics import load
 from .cells import KEPT, ROOT, new_cells
 from .device import Device, aligned_buffer
+from .directory import Directory
 from .errors import SaveFailed, StoreClosed
 from .flight import Flight
 from .interrupt import WAKE_SECONDS
-from .layout import MARK_OFFSET, Layout, encode_mark
+from .layout import HEADER, MARK_OFFSET, Layout, encode_header, encode_mark
 from .options import Options
 from .record import Record, encode, encode_empty
 from .rules import FAILED, NO_TAG, PAGE_BYTES, SKIPPED, sequence_of, slot_of, words_for
@@ -194,16 +195,20 @@ class Engine:
                 self._is_quiet = False
                 self._landed.notify_all()
 
-    def relay(self, layout: Layout, header: Device) -> None:
-        """Go on with other sizes, before the first save or inside `quiet`. Slot files grow when they are acquired."""
+    def relay(self, layout: Layout, directory: Directory, *, marked: bool) -> None:
+        """Go on with other sizes, before the first save or inside `quiet`. Slot files grow when they are acquired.
+
+        Memory comes first: once the new header is there nothing may fail any more.
+        """
         assert layout.slot_count == len(self._devices)
         assert layout.slot_bytes >= self.layout.slot_bytes
-        if layout.chunk_bytes != self.layout.chunk_bytes:
-            self.arena = Arena(layout.chunk_bytes, self._options.buffer_count(layout))
-        self._areas = [aligned_buffer(layout.area_bytes) for _ in self._devices]
+        is_same = layout.chunk_bytes == self.layout.chunk_bytes
+        arena = self.arena if is_same else Arena(layout.chunk_bytes, self._options.buffer_count(layout))
+        areas = [aligned_buffer(layout.area_bytes) for _ in self._devices]
+        directory.publish(HEADER, encode_header(layout, marked=marked).tobytes())
+        header = directory.open(HEADER)
         self._header.close()
-        self._header = header
-        self.layout = layout
+        self._header, self.arena, self._areas, self.layout = header, arena, areas, layout
 
     def newest(self) -> Record | None:
         """The newest published record."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import stat
 from typing import Any
 
 import numpy as np
@@ -41,11 +42,15 @@ class BufferedFile:
     flags = 0
 
     def __init__(self, path: str, *, create: bool = False, writable: bool = True) -> None:
-        """Open `path`; with `create` it must not exist. Files get the mode a plain `open` would give."""
+        """Open `path`, a regular file; with `create` it must not exist. Files get the mode a plain `open` would give."""
         self.path = path
         access = os.O_RDWR if writable else os.O_RDONLY
         extra = os.O_CREAT | os.O_EXCL if create else 0
-        self._descriptor = os.open(path, access | extra | os.O_CLOEXEC | self.flags, 0o666)
+        self._descriptor = os.open(path, access | extra | os.O_CLOEXEC | os.O_NONBLOCK | self.flags, 0o666)
+        kind = os.fstat(self._descriptor).st_mode
+        if not stat.S_ISREG(kind):  # a pipe would have us wait for its other end
+            self.close()
+            raise OSError(errno.EISDIR if stat.S_ISDIR(kind) else errno.EINVAL, "not a regular file", path)
 
     def write(self, offset: int, data: NDArray[np.uint8]) -> None:
         """See Device."""

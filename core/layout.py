@@ -59,6 +59,8 @@ _ARGUMENT = {"chunk_limit_bytes": "chunk_bytes"}
 
 def check_fits(payload_bytes: int, layout: Layout) -> None:
     """Raise WrongGeometry, in one line, for a payload that a slot has no room for."""
+    if payload_bytes < 0:
+        raise WrongGeometry(f"total_bytes={payload_bytes}: give 0 or more")
     if payload_bytes > layout.slot_bytes:
         raise WrongGeometry(
             f"a payload of {payload_bytes:,} bytes does not fit into slots of {layout.slot_bytes:,}:"

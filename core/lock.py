@@ -5,6 +5,8 @@ L2 never-stale  the kernel drops it when the process ends, however it ends. A fo
                 data loader worker that outlives its killed parent does not keep the store shut
 L3 own-file     other descriptors of the lock file may come and go, also in this process: copying a live store's directory
                 does not drop the lock, as it would with a classic record lock
+L4 no-file      removing the lock file of a running writer lets nobody else in: the directory itself is locked, too, where
+                its file system can do that
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ import threading
 
 from .errors import StoreInUse
 
+HOLDER = b"process "
+"""What a lock file begins with."""
 _FLOCK = "hhqqi4x"
 _held: set[int] = set()
 """Descriptors of the locks held by this process; a fork inherits descriptors, and with them a share of each lock."""
@@ -32,34 +36,56 @@ class WriterLock:
     """The lock file of one store, held from construction to `release`. Raises StoreInUse, naming the holder."""
 
     def __init__(self, path: str, store: str) -> None:
-        """Take the lock at `path` for the store named `store`."""
+        """Take the lock at `path` for the store in the directory `store`."""
         self._process = os.getpid()
         with _no_fork:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            self._descriptors = [os.open(store, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
             try:
-                fcntl.fcntl(self._descriptor, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
+                file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+                self._descriptors.append(file)
+                fcntl.fcntl(file, fcntl.F_OFD_SETLK, _whole_file(fcntl.F_WRLCK))
+                _lock_directory(self._descriptors[0])
             except OSError as error:
-                name = os.pread(self._descriptor, 200, 0).decode(errors="replace").strip()
-                os.close(self._descriptor)
+                name = _name_in(self._descriptors[-1])
+                self._close()
                 if error.errno not in (errno.EACCES, errno.EAGAIN):
                     error.filename = path
                     raise
                 raise StoreInUse(f"{store} is being written by {_holder(name)}") from None
-            _held.add(self._descriptor)
+            _held.update(self._descriptors)
         with contextlib.suppress(OSError):  # telling others who we are is a courtesy; a full disk must not refuse us
-            os.pwrite(self._descriptor, _own_name().ljust(200).encode() + b"\n", 0)
+            os.pwrite(file, _own_name().ljust(200).encode() + b"\n", 0)
 
     def release(self) -> None:
         """Give the lock back. In a forked child it was given back at the fork."""
-        if self._descriptor >= 0 and os.getpid() == self._process:
+        if os.getpid() == self._process:
             with _no_fork:
-                _held.discard(self._descriptor)
-                os.close(self._descriptor)
-        self._descriptor = -1
+                _held.difference_update(self._descriptors)
+                self._close()
+        self._descriptors = []
+
+    def _close(self) -> None:
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+
+
+def _lock_directory(descriptor: int) -> None:
+    """L4. Raises BlockingIOError where another writer has it; some network file systems cannot lock a directory at all."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno == errno.EAGAIN:
+            raise
+
+
+def _name_in(descriptor: int) -> str:
+    with contextlib.suppress(OSError):  # a courtesy, as writing it is
+        return os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+    return ""
 
 
 def _own_name() -> str:
-    return f"process {os.getpid()} on {socket.gethostname()}"
+    return f"{HOLDER.decode()}{os.getpid()} on {socket.gethostname()}"
 
 
 def _holder(name: str) -> str:
@@ -85,7 +111,7 @@ os.register_at_fork(before=_no_fork.acquire, after_in_parent=_no_fork.release, a
 def writer_alive(path: str) -> bool:
     """Whether any writer holds the lock at `path` now. Changes nothing."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except FileNotFoundError:
         return False
     try:

@@ -23,6 +23,7 @@ from .device import Device
 from .directory import Directory
 from .engine import Engine
 from .errors import Damaged, NoStore, NothingUsable, StoreClosed, StoreError
+from .incoming import whole_number
 from .layout import HEADER, Header, slot_name
 from .reading import fetch_payload, verified_chunks
 from .ready import nothing_usable_message
@@ -149,10 +150,12 @@ class Reader:
     ) -> tuple[Record, Payload]:
         """As `read`, and the record that was found whole."""
         self._check_open()
-        if record is not None:
+        if record is None:
+            found = self._find(None if step is None else whole_number("step", step), into, strict)
+        elif isinstance(record, Record):
             found = record, self._payload(record, into)
         else:
-            found = self._find(step, into, strict)
+            raise TypeError(f"read({record!r}): give one of records(), or step=")
         self._was_read(found[0])
         return found
 

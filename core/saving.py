@@ -9,10 +9,11 @@ its own, that is gone once it is finished, since an interrupt that falls into a 
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 from .engine import Engine
-from .errors import StoreError
+from .errors import StoreClosed, StoreError
 from .flight import Flight
 from .incoming import as_bytes
 from .interrupt import Shield
@@ -29,6 +30,7 @@ class Saving:
         self._flight = flight
         self._guard = _Guard(flight) if flight is not None else None
         self._is_over = False
+        self._process = os.getpid()
 
     def push(self, buffer: Any) -> None:
         """Copy one more buffer, bytes-like or a C-contiguous array; it may change when this returns.
@@ -37,6 +39,7 @@ class Saving:
         slot: the save is then abandoned.
         """
         with Shield() as shield:
+            self._check_process()
             if self._is_over:
                 raise StoreError(f"the save of step {self.ticket.step} is finished: begin another to push more")
             if self._flight is not None:
@@ -53,6 +56,7 @@ class Saving:
         exception's `ticket`. With `tell=False` that is left to the next save: for threads that nobody listens to.
         """
         with Shield():
+            self._check_process()
             if self._flight is not None:
                 self._flight.seal()
             self._end()
@@ -61,14 +65,22 @@ class Saving:
         return self.ticket
 
     def abandon(self, error: BaseException | None = None, *, told: bool = True) -> None:
-        """The payload will not be completed; the ticket ends failed, from `error`. Harmless once it is finished.
+        """The payload will not be completed; the ticket ends failed, from `error`. Harmless when over, and in a forked child.
 
         `told` says that whoever gave it up knows; otherwise the next save, or close, raises SaveFailed (promise `loud`).
         """
+        if os.getpid() != self._process:
+            return
         with Shield():
             if self._flight is not None:
                 self._flight.give_up(error or StoreError("abandoned by its caller"), is_told=told)
             self._end()
+
+    def _check_process(self) -> None:
+        if os.getpid() != self._process:
+            raise StoreClosed(
+                f"the save of step {self.ticket.step} belongs to process {self._process}: save in this one"
+            )
 
     def _end(self) -> None:
         self._is_over, self._flight, self._guard = True, None, None

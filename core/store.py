@@ -30,7 +30,7 @@ from .errors import OtherRun, StoreError, WrongGeometry
 from .flight import Flight
 from .incoming import as_meta, as_pieces, whole_number
 from .interrupt import Shield
-from .layout import HEADER, Header, Layout, check_fits, encode_header
+from .layout import HEADER, Header, Layout, check_fits
 from .options import Options
 from .reader import Reader
 from .ready import make_engine_ready
@@ -242,8 +242,9 @@ class Store(Reader):
     def grow(self, slot_bytes: int) -> None:
         """Give every slot room for payloads of `slot_bytes`, now and after reopening.
 
-        Waits for the saves in flight. Kept checkpoints are not touched; a slot file is extended when it is next acquired, and
-        that save fails, loudly, when the file system has no room. Raises WrongGeometry for a smaller size.
+        Waits for the saves in flight, also those that were begun by hand and are to be finished. Kept checkpoints are not
+        touched; a slot file is extended when it is next acquired, and that save fails, loudly, when the room has gone by
+        then. Raises WrongGeometry for a smaller size, OSError where there is no room now: the store is as before.
         """
         self._check_writable()
         engine = self._started()
@@ -251,13 +252,13 @@ class Store(Reader):
             layout = replace(self._layout, slot_bytes=slot_bytes).checked()
             if layout.slot_bytes < self.slot_bytes:
                 raise WrongGeometry(f"{self.path} has slots of {self.slot_bytes:,} bytes: a store only grows")
+            self._directory.require_room(layout.total_bytes - self.total_bytes)
             self._relay(engine, layout)
 
     def _relay(self, engine: Engine, layout: Layout) -> None:
         """Go on with other sizes: a new header, durably; `engine` is quiet."""
-        self._directory.publish(HEADER, encode_header(layout, marked=self.marked).tobytes())
+        engine.relay(layout, self._directory, marked=self.marked)
         self._layout = layout
-        engine.relay(layout, self._directory.open(HEADER))
 
     def close(self) -> None:
         """Wait for the saves in flight and give everything back. Harmless when closed already, and in a forked child.

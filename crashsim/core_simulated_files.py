@@ -92,6 +92,9 @@ class SimulatedDirectory(Directory):
         self._disk.rename(aside, name)
         self.persist()
 
+    def require_room(self, needed: int) -> None:
+        """See Directory; there is room until a write finds none."""
+
     def remove(self, name: str) -> None:
         """See Directory."""
         with contextlib.suppress(FileNotFoundError):

@@ -66,14 +66,19 @@ def test_a_store_is_used_and_reopened_on_a_disk_that_others_have_filled(small_di
 def test_growing_on_a_full_disk_fails_a_save_and_harms_nothing(small_disk: Path) -> None:
     with create(small_disk / "store", in_flight=1, keep=1) as store:
         save(store, 1, 20_000)
-        store.grow(100_000)
+        with pytest.raises(OSError, match=r"No space left on device: .* bytes more are needed"):
+            store.grow(10**6)
+        with Store.open(small_disk / "store", read_only=True) as reader:
+            assert (store.slot_bytes, reader.slot_bytes) == (20_000, 20_000)
+        store.grow(30_000)
+        (small_disk / "filler").write_bytes(bytes(os.statvfs(small_disk).f_bavail * 4096))
         with pytest.raises(SaveFailed, match=r"No space left on device: '.*/slot-0001'"):
-            save(store, 2, 90_000)
+            save(store, 2, 29_000)
         check_kept(store, [1])
         check_no_leak(store)
         subprocess.run(["mount", "-o", "remount,size=400k", str(small_disk)], check=True)
         with pytest.raises(SaveFailed, match="step 2") as told:
-            store.save(bytes(90_000), step=3)
+            store.save(bytes(29_000), step=3)
         assert told.value.ticket.wait(60).step == 3
         check_no_leak(store)
 
@@ -228,7 +233,7 @@ def test_a_slot_that_is_there_although_it_was_not_seen_is_not_made_anew(
         return plain(name, *arguments, **more)
 
     monkeypatch.setattr(os, "open", stale)
-    told = pytest.raises(StoreError, match="was missing a moment ago and is there now: open the store again")
+    told = pytest.raises(StoreError, match="was missing a moment ago and is there now")
     with Store.open(path, new_run=True) as store, told:
         store.save(b"x", step=3)
     assert files_of(path) == before

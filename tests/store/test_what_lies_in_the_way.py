@@ -1,0 +1,157 @@
+"""What somebody else put into a store's directory, or removed: nothing of theirs is touched, nothing hangs, one line tells."""
+
+from __future__ import annotations
+
+import errno
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lastgood.core import NotAStore, Store, StoreInUse, WrongGeometry
+from lastgood.core import lock as locks
+from lastgood.core.record import encode_empty
+from tests.store.small import check_kept, check_no_leak, create, save
+
+
+def test_a_lock_file_that_is_removed_lets_no_second_writer_in(tmp_path: Path) -> None:
+    """Taken for a stale one and removed: two writers would have used the same slots, and acknowledged saves been lost."""
+    with create(tmp_path / "store") as store:
+        save(store, 1)
+        (tmp_path / "store" / "lock").unlink()
+        for _ in range(2):  # the second attempt finds the lock file that the first one made
+            with pytest.raises(StoreInUse, match="is being written by"):
+                Store.open(tmp_path / "store")
+        save(store, 2)
+        check_kept(store, [2, 1])
+    with Store.open(tmp_path / "store") as store:
+        store.read()
+        save(store, 3)
+
+
+def test_another_process_is_kept_out_as_well(tmp_path: Path) -> None:
+    program = f"from lastgood.core import Store\nStore.open({str(tmp_path / 'store')!r})"
+    with create(tmp_path / "store") as store:
+        save(store, 1)
+        (tmp_path / "store" / "lock").unlink()
+        found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert "StoreInUse" in found.stderr.splitlines()[-1]
+
+
+def test_where_directories_cannot_be_locked_the_file_alone_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(descriptor: int, operation: int) -> None:
+        raise OSError(errno.EBADF, "as on some network file systems")
+
+    monkeypatch.setattr(locks.fcntl, "flock", refused)
+    with create(tmp_path / "store"), pytest.raises(StoreInUse, match="this process"):
+        Store.open(tmp_path / "store")
+
+
+@pytest.mark.parametrize("name", ["lock", "slot-0007", "header.new"])
+def test_files_of_somebody_else_are_not_taken_for_leftovers(tmp_path: Path, name: str) -> None:
+    """Their names alone made `create` remove them."""
+    (tmp_path / name).write_bytes(b"notes of mine")
+    with pytest.raises(NotAStore, match=name):
+        create(tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {name: b"notes of mine"}
+
+
+def test_what_an_interrupted_creation_leaves_is_replaced(tmp_path: Path) -> None:
+    left = {
+        "lock": b"process 1 on host".ljust(200) + b"\n",
+        "slot-0000": encode_empty(bytes(16), 0).tobytes(),
+        "slot-0001": bytes(8192),
+        "slot-0002": b"",
+        "header.new": b"LASTGOOD",
+    }
+    for name, content in left.items():
+        (tmp_path / name).write_bytes(content)
+    with create(tmp_path) as store:
+        save(store, 1)
+        check_no_leak(store)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    create(path).close()
+    for name in ("lock", "header"):
+        (path / name).unlink()
+        os.mkfifo(path / name)
+        if name == "lock":  # it locks as well as a file does, and holds no name
+            with Store.open(path) as store, Store.open(path, read_only=True) as reader:
+                save(store, 1)
+                assert reader.has_writer()
+    for read_only in (False, True):
+        with pytest.raises(OSError, match="not a regular file") as caught:
+            Store.open(path, read_only=read_only)
+        assert caught.value.filename == str(path / "header")
+
+
+@pytest.mark.parametrize("device", ["auto", "buffered"])
+@pytest.mark.parametrize("kind", ["pipe", "directory", "loop"])
+def test_one_slot_that_cannot_be_opened_keeps_no_reader_from_the_others(tmp_path: Path, kind: str, device: str) -> None:
+    """The newest is out of reach: a reader returns the older one with the reason, a writer refuses and touches nothing."""
+    with create(tmp_path / "store", keep=2) as store:
+        save(store, 1)
+        save(store, 2)
+        newest = tmp_path / "store" / f"slot-{store.records()[0].slot:04d}"
+    newest.unlink()
+    if kind == "pipe":
+        os.mkfifo(newest)
+    elif kind == "directory":
+        newest.mkdir()
+    else:
+        newest.symlink_to(newest)
+    with Store.open(tmp_path / "store", read_only=True, device=device) as store:
+        check_kept(store, [1])
+        assert [reason for reason in store.passed_over if newest.name in reason]
+        assert [report.file for report in store.verify() if report.state == "damaged"] == [newest.name]
+    with pytest.raises(OSError, match=newest.name):
+        Store.open(tmp_path / "store", device=device)
+
+
+def test_growth_that_no_disk_has_room_for_leaves_the_store_as_it_was(tmp_path: Path) -> None:
+    """It was in the header already when the memory for it was refused: every later save failed, after reopening too."""
+    with create(tmp_path / "store") as store:
+        save(store, 1)
+        before = (store.slot_bytes, (tmp_path / "store" / "header").read_bytes())
+        for size in (5 * 10**10, 6 * 10**10):
+            with pytest.raises(OSError, match="bytes more are needed") as caught:
+                store.grow(size)
+            assert caught.value.errno == errno.ENOSPC
+        assert (store.slot_bytes, (tmp_path / "store" / "header").read_bytes()) == before
+        save(store, 2)
+
+
+def test_growth_without_memory_leaves_the_store_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(length: int) -> None:
+        raise MemoryError(length)
+
+    with create(tmp_path / "store") as store:
+        save(store, 1)
+        before = (store.slot_bytes, (tmp_path / "store" / "header").read_bytes())
+        monkeypatch.setattr("lastgood.core.engine.aligned_buffer", refused)
+        with pytest.raises(MemoryError):
+            store.grow(50_000)
+        monkeypatch.undo()
+        assert (store.slot_bytes, (tmp_path / "store" / "header").read_bytes()) == before
+        save(store, 2)
+        store.grow(50_000)
+        save(store, 3, 50_000)
+
+
+def test_what_is_no_record_no_step_and_no_size_is_refused_in_one_line(tmp_path: Path) -> None:
+    with create(tmp_path / "store") as store:
+        save(store, 1)
+        with pytest.raises(TypeError, match=r"read\(5\): give one of records\(\), or step="):
+            store.read(5)  # type: ignore[arg-type]
+        with pytest.raises(TypeError, match="step='x': give a whole number"):
+            store.read(step="x")  # type: ignore[arg-type]
+        with pytest.raises(WrongGeometry, match="total_bytes=-1: give 0 or more"):
+            store.save(iter([b"x"]), step=2, total_bytes=-1)
+        check_kept(store, [1])
+        check_no_leak(store)
