@@ -76,9 +76,8 @@ class CoreAdapter(Adapter):
         self._tickets: dict[int, Ticket] = {}
         self._of_this_process: list[int] = []
         self._undecided: set[int] = set()
-        self._told = 0
-        self._root = NO_TAG
-        self._was_ready = False
+        self._told, self._root, self._was_ready = 0, NO_TAG, False
+        self._shares: dict[str, Any] = {}
 
     # --- a process ---------------------------------------------------------------------------------------------------
 
@@ -125,7 +124,7 @@ class CoreAdapter(Adapter):
     def open(self, disk: Disk) -> Store:
         """See Adapter. Saves continue the run that is there."""
         try:
-            store = Store.open(SimulatedDirectory(disk), **self._options)
+            store = Store.open(SimulatedDirectory(disk), **self._options, **self._shares)
         except NoStore:
             store = Store.create(SimulatedDirectory(disk), **self._geometry, **self._options)
         store.continue_run()

@@ -45,7 +45,7 @@ class Adapter:
     in_flight = 1
     """Saves that may be under way at once; the machine begins no more."""
     keep = 1
-    """Newest checkpoints that are kept. With more than one, damage to the newest must leave the next."""
+    """Newest checkpoints that are kept. With more than one, damage to the newest must leave the next. May change at `open`."""
     payload_bytes = 3000
     """The largest payload."""
     reads_beside = True

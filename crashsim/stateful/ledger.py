@@ -38,6 +38,8 @@ class Save:
     ended: int | None = None
     is_acknowledged: bool = False
     is_damaged: bool = False
+    is_let_go: bool = False
+    """Enough newer ones were acknowledged once; it need not be there again, though more may be kept now."""
 
 
 class Demand(NamedTuple):
@@ -58,7 +60,7 @@ class Ledger:
         self._sequence = sequence
         self._clock = 0
         self._under_way: dict[int, Save] = {}
-        self._newest: list[Save] = []
+        self._acknowledged: list[Save] = []
         self._by_sequence: dict[int, int] = {}
         self._read_last: Save | None = None
 
@@ -85,7 +87,8 @@ class Ledger:
         save = self.saves[number]
         if not save.is_acknowledged:
             save.is_acknowledged = True
-            self._newest = self._sorted([*self._newest, save])[: self._keep]
+            self._acknowledged = self._sorted([*self._acknowledged, save])
+            self.keep(self._keep)
             sequence = self._sequence(number)
             if sequence is not None:
                 other = self._by_sequence.setdefault(sequence, number)
@@ -97,6 +100,12 @@ class Ledger:
         self._read_last = None
         for number in list(self._under_way):
             self.end(number)
+
+    def keep(self, count: int) -> None:
+        """So many are kept from now on."""
+        self._keep = count
+        for save in self._acknowledged[count:]:
+            save.is_let_go = True
 
     def damage(self, touched: set[int] | None) -> None:
         """Bytes have changed where these saves lie; None: where any may lie."""
@@ -122,7 +131,7 @@ class Ledger:
 
     def newest(self) -> list[Save]:
         """The newest acknowledged saves, as many as are kept, damaged ones too; newest first."""
-        return self._newest
+        return [save for save in self._acknowledged[: self._keep] if not save.is_let_go]
 
     def floor(self) -> list[Save]:
         """The saves that nothing older may be found for."""
@@ -130,7 +139,7 @@ class Ledger:
 
     def demand(self) -> Demand:
         """What must be found from now on."""
-        return Demand(tuple(self.floor()), bool(self._newest))
+        return Demand(tuple(self.floor()), bool(self._acknowledged))
 
     def judge(self, found: bytes | None, demand: Demand, where: str) -> Save | None:
         """What was found, against what could be demanded when it was asked for; returns the save that it is."""

@@ -57,6 +57,7 @@ class World:
 
     def _opened(self, fibre: Fibre) -> None:
         self.store = fibre.result
+        self.ledger.keep(self.adapter.keep)
         if fibre.error is not None:
             self.ledger.judge_failure(fibre.error, self.ledger.demand(), "opening:", is_excused=bool(self.refused))
             self.end_process()

@@ -84,11 +84,11 @@ def _fail_the_record_of(step: int) -> None:
     Flight._perform = failing  # type: ignore[method-assign]
 
 
-def continuous(path: str, device: str, ledger: str) -> None:
-    """Save on from the newest checkpoint for ever, several saves in flight."""
+def continuous(path: str, device: str, ledger: str, keep: int | None = None) -> None:
+    """Save on from the newest checkpoint for ever, several saves in flight; `keep` shares the slots anew."""
     Ledger(ledger).note_acknowledgements()
     try:
-        store = Store.open(path, device=device)
+        store = Store.open(path, device=device, keep=keep)
     except NoStore:
         store = create(path, device)
     found = look(store)
@@ -142,7 +142,7 @@ def _assert_usable(store: Store, found: Record | None) -> None:
     assert newest is not None
     assert newest.step == first + count - 1
     assert look(store) == newest
-    assert len(store.records()) == KEEP
+    assert len(store.records()) == store.keep
 
 
 # --- reading beside a writer -----------------------------------------------------------------------------------------

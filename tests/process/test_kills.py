@@ -12,9 +12,11 @@ import pytest
 
 from tests.process.ledger import Ledger
 from tests.process.nursery import Nursery
+from tests.process.roles import IN_FLIGHT, KEEP
 
 NIGHTLY = os.environ.get("LASTGOOD_PROFILE") == "nightly"
 KILLED = -9
+MOST_KEPT = IN_FLIGHT + KEEP - 1
 NEVER = 10**9
 DEVICES = ("direct", "buffered", "mapped")
 LIVES = 500 if NIGHTLY else 14
@@ -68,8 +70,12 @@ def test_killed_at_some_moments_on_the_real_disk(nursery: Nursery, tmp_path: Pat
 
 @pytest.mark.slow
 @pytest.mark.parametrize("device", DEVICES)
-def test_killed_at_random_moments_for_generations(nursery: Nursery, swift: Path, device: str) -> None:
-    """`monotone` across restarts: one store, whose writers die one after the other, each saving on from the last."""
+@pytest.mark.parametrize("shared", ["as before", "anew"])
+def test_killed_at_random_moments_for_generations(nursery: Nursery, swift: Path, device: str, shared: str) -> None:
+    """`monotone` across restarts: one store, whose writers die one after the other, each saving on from the last.
+
+    Also where each of them shares the slots in another way between saves in flight and checkpoints kept.
+    """
     skip_unless_possible(nursery, swift, device)
     seed = random.randrange(2**32) if NIGHTLY else 20
     print(f"seed {seed}")
@@ -77,7 +83,11 @@ def test_killed_at_random_moments_for_generations(nursery: Nursery, swift: Path,
     store, ledger = swift / "store", Ledger(swift / "ledger")
     newest = 0
     for generation in range(LIVES):
-        writer = nursery.start("continuous", path=store, device=device, ledger=ledger.path)
+        keep = MOST_KEPT - generation % MOST_KEPT if shared == "anew" else None
+        count = len(ledger.acknowledged())
+        writer = nursery.start("continuous", path=store, device=device, ledger=ledger.path, keep=keep)
+        while generation % 2 == 0 and len(ledger.acknowledged()) == count and writer.poll() is None:
+            time.sleep(0.002)  # every other one saves something, however busy the machine
         before = time.monotonic()
         alive_seconds = 0.15 * chance.random()
         while time.monotonic() - before < alive_seconds:
@@ -90,4 +100,4 @@ def test_killed_at_random_moments_for_generations(nursery: Nursery, swift: Path,
         assert sequence >= newest, f"monotone: generation {generation} went back from {newest} to {sequence}"
         assert acknowledged.get(sequence, step) == step
         newest = sequence
-    assert len(ledger.acknowledged()) > 2 * LIVES, "the writers have hardly saved anything"
+    assert len(ledger.acknowledged()) >= LIVES / 2, "the writers have hardly saved anything"

@@ -8,6 +8,7 @@ import pytest
 
 from lastgood.core.jit import JIT
 from lastgood.crashsim.core_stateful import CoreAdapter
+from tests.crash.stateful.changing import CHANGES, Changing
 from tests.crash.stateful.planted import PLANTED, Planted
 from tests.crash.stateful.running import broken_promise, run
 
@@ -23,6 +24,10 @@ STORES: dict[str, tuple[float, dict[str, Any]]] = {
     "skipping": (0.2, {"overload": "skip"}),
     "replacing": (0.2, {"overload": "replace", "keep": 2}),
 }
+CHANGING: dict[str, tuple[float, dict[str, Any]]] = {
+    "four slots": (0.4, {"in_flight": 2, "keep": 2}),
+    "three slots, one persist": (0.2, {"in_flight": 1, "keep": 2, "persists": 1}),
+}
 
 
 @pytest.mark.parametrize("name", STORES)
@@ -32,8 +37,21 @@ def test_every_promise_holds(name: str) -> None:
     run(lambda: CoreAdapter(**options), share)
 
 
+@pytest.mark.parametrize("name", CHANGING)
+def test_also_when_it_is_opened_in_another_way_each_time(name: str) -> None:
+    """And beside a reader that stays."""
+    share, options = CHANGING[name]
+    run(lambda: Changing(**options), share)
+
+
 @pytest.mark.parametrize("bug", PLANTED.values(), ids=PLANTED.keys())
 def test_each_planted_bug_is_found(bug: Planted) -> None:
     """Within the profile `ci`, by a promise that it breaks."""
     says = str(broken_promise(lambda: CoreAdapter(**bug.options)))
+    assert says.split(":")[0] in bug.breaks, f"{bug.says}\n{says}"
+
+
+@pytest.mark.parametrize("bug", CHANGES.values(), ids=CHANGES.keys())
+def test_each_bug_of_opening_in_another_way_is_found(bug: Planted) -> None:
+    says = str(broken_promise(lambda: Changing(**bug.options)))
     assert says.split(":")[0] in bug.breaks, f"{bug.says}\n{says}"

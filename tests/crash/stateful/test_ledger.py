@@ -86,6 +86,19 @@ def test_damage_lowers_the_floor_by_what_it_touched() -> None:
     assert verdict(ledger, None) == "loud", "something was acknowledged once"
 
 
+def test_more_are_kept_only_of_those_to_come() -> None:
+    """And one that turns out to be durable late is not in the place of a newer one that was let go."""
+    ledger = ledger_of("bvb2wb3x", keep=2)
+    for keep, newest in ((1, [3]), (3, [3])):
+        ledger.keep(keep)
+        assert [save.number for save in ledger.newest()] == newest
+    ledger.keep(2)
+    ledger.acknowledge(1)
+    assert [save.number for save in ledger.newest()] == [3]
+    ledger.acknowledge(ledger.begin(100).number)
+    assert [save.number for save in ledger.newest()] == [4, 3]
+
+
 def test_a_failure_without_a_cause() -> None:
     ledger = ledger_of("b")
     with pytest.raises(BrokenPromise, match=r"^loud: here: OSError: why, though nothing was refused"):
