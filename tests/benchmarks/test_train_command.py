@@ -103,7 +103,7 @@ def test_a_signal_shows_what_was_measured_and_leaves_nothing(number: int, status
 
 def test_an_interrupt_of_tune_leaves_nothing(tmp_path: Path) -> None:
     """The interrupt comes as a measurement is being forked, when Python swallows exceptions of those who registered."""
-    sizes = ("--state-mb", "1", "--step-ms", "1", "--output", str(tmp_path / "tuned.json"))
+    sizes = ("--seconds", "600", "--state-mb", "1", "--step-ms", "1", "--output", str(tmp_path / "tuned.json"))
     words = ("tune", *sizes, "--directory", str(tmp_path))
     with started(*words, temporary=tmp_path) as (process, mark):
         end = time.monotonic() + 120

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from .choose import Profile, Setting
 
 DONE, FAILED_CHECK, BAD_USAGE = 0, 1, 2
-SECONDS, MARGIN_SECONDS = 52.0, 6.0
-"""From the start of the command until nothing more is measured but `--check`; what would not end is ended so much later."""
+SECONDS, MARGIN_SECONDS = 58.0, 6.0
+"""From the start of the command until what has not ended is ended; no measurement but `--check` goes on in the margin."""
 VERSION = 1
 FILE = "lastgood-tuned.json"
 LEAST_SECONDS = 2.0
@@ -44,6 +44,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--step-ms", type=float, default=100.0, help="length of the emulated step (default 100)")
     parser.add_argument("--step-kind", default="emulated", choices=["emulated", "torch"], help="default emulated")
     parser.add_argument("--job", metavar="MODULE:FUNCTION", help="your own training instead of an emulated one")
+    parser.add_argument(
+        "--seconds", type=float, default=SECONDS, help=f"for all but --check; more for long steps (default {SECONDS:g})"
+    )
     parser.add_argument("--check", action="store_true", help="measure the overhead at the recommended setting")
     parser.add_argument("--output", metavar="FILE", default=FILE, help=f"where to write the setting (default {FILE})")
     parser.add_argument("--directory", help="where to measure: the disk that the checkpoints will be on")
@@ -56,8 +59,8 @@ def run(arguments: argparse.Namespace) -> int:
     if problem:
         print(f"lastgood: {problem}", file=sys.stderr)
         return BAD_USAGE
-    deadline = Deadline(SECONDS)
-    return stoppable(lambda: measure(arguments, deadline), SECONDS + MARGIN_SECONDS)
+    deadline = Deadline(arguments.seconds - MARGIN_SECONDS)
+    return stoppable(lambda: measure(arguments, deadline), arguments.seconds)
 
 
 def measure(arguments: argparse.Namespace, deadline: Deadline) -> int:
@@ -85,6 +88,8 @@ def what_is_wrong(arguments: argparse.Namespace) -> str:
         return f"--state-mb {arguments.state_mb}: give 1 or more"
     if not (math.isfinite(arguments.step_ms) and arguments.step_ms > 0):
         return f"--step-ms {arguments.step_ms:g}: give more than 0"
+    if not 2 * MARGIN_SECONDS <= arguments.seconds <= 86400:
+        return f"--seconds {arguments.seconds:g}: give {2 * MARGIN_SECONDS:g} to 86400"
     if arguments.job is not None and not all(arguments.job.partition(":")):
         return f"--job {arguments.job}: give MODULE:FUNCTION"
     return ""
