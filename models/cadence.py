@@ -1,6 +1,6 @@
 """When a save is due (the trigger axis). Checked by `tests/models/`.
 
-    every=10            every 10 steps
+    every=10            at the first step that is 10 or more after the last save, whatever the stride: 10, 20, 30, …
     every="30s"         at the first step after 30 seconds (also "500ms", "5min", "1h")
     overhead=0.03       as often as costs at most 3 % of the training's time, measured and adapted while it runs (`budget.py`)
 
@@ -11,10 +11,16 @@ in every checkpoint, and a resumed run goes on with it.
 
 from __future__ import annotations
 
+import logging
+import numbers
 import re
 import time
 from collections.abc import Callable
 from typing import Any
+
+from .intervals import is_due
+
+logger = logging.getLogger("lastgood")
 
 UNITS = {"ms": 0.001, "s": 1.0, "sec": 1.0, "min": 60.0, "m": 60.0, "h": 3600.0}
 DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|sec|min|m|h)\s*")
@@ -51,6 +57,14 @@ class Cadence:
         return type(self).__name__
 
 
+def take_up(cadence: Cadence, state: Any) -> None:
+    """Let a cadence go on with what an earlier run has learned; one that cannot begins anew, which is said."""
+    try:
+        cadence.load(state)
+    except Exception as problem:
+        logger.warning("what the cadence had learned is not taken up: %s: %s", type(problem).__name__, problem)
+
+
 class EverySteps(Cadence):
     """A save every `interval_steps` steps."""
 
@@ -60,14 +74,24 @@ class EverySteps(Cadence):
                 f"every={interval_steps!r}: give a number of steps, 1 or more, a time like '30s', or a cadence"
             )
         self.interval_steps = interval_steps
+        self._last_step: int | None = None
 
     def due(self, step: int) -> bool:
-        """At multiples of the interval."""
-        return step % self.interval_steps == 0
+        """When so many steps have passed since the last save; before the first one, since a multiple of the interval."""
+        if self._last_step is None or step < self._last_step:
+            self._last_step = (step - 1) // self.interval_steps * self.interval_steps
+        return is_due(step, self._last_step, self.interval_steps)
+
+    def saved(self, step: int, stalled_seconds: float) -> None:
+        """Count from here."""
+        self._last_step = step
 
     def explain(self) -> str:
         """One line."""
-        return f"every {self.interval_steps} steps, as was asked for"
+        return (
+            f"every {self.interval_steps} steps, as was asked for: at the first step that is {self.interval_steps} or more"
+            " after the last save"
+        )
 
 
 class EverySeconds(Cadence):
@@ -113,12 +137,21 @@ class Foreign(Cadence):
         return f"as {type(self._cadence).__qualname__} decides"
 
 
-def seconds_of(text: str) -> float:
-    """The seconds of a duration like "30s" or "5min"."""
+def seconds_of(text: str, name: str = "every") -> float:
+    """The seconds of a duration like "30s" or "5min"; a mistake is told of the argument of that name."""
     found = DURATION.fullmatch(text)
     if found is None:
-        raise ValueError(f"every={text!r}: give a time like '500ms', '30s', '5min' or '1h'")
+        raise ValueError(f"{name}={text!r}: give a time like '500ms', '30s', '5min' or '1h'")
     return float(found[1]) * UNITS[found[2]]
+
+
+def time_above_0(value: Any, name: str) -> float:
+    """The seconds of a number, or of a duration in words. Raises ValueError, in one line."""
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    seconds = seconds_of(value, name) if isinstance(value, str) else float(value) if is_number else 0.0
+    if not 0 < seconds < float("inf"):
+        raise ValueError(f"{name}={value!r}: give a time above 0, in seconds or like '30s', '5min' or '1h'")
+    return seconds
 
 
 def as_cadence(every: int | str | Any) -> Cadence:

@@ -32,19 +32,19 @@ from typing import Any
 
 from lastgood.core import NoStore, SaveFailed, Store, StoreClosed, StoreError, Ticket
 
-from .arguments import refuse_several_processes, settings
-from .cadence import Cadence
+from .arguments import checked_state, refuse_several_processes, settings, whole_step
+from .cadence import Cadence, take_up
 from .capture import Capture
 from .choosing import as_capture
 from .compare import class_name
 from .encode import Encoded, encode
-from .entries import Plain, entries_of
+from .entries import Plain, are_current, entries_of
 from .preemption import Leaving, Preemption, one_at_a_time
 from .progress import Progress, Tracker
 from .restoring import restore_newest
-from .retention import Keeping, Retention
+from .retention import Keeping, Retention, checked_retention
 from .rng import capture_streams
-from .room import make_room, open_existing, open_or_create, warn_of_other_sizes
+from .room import give_back_when_dropped, make_room, open_existing, open_or_create, warn_of_other_sizes
 from .save_load import META
 
 logger = logging.getLogger("lastgood")
@@ -61,7 +61,7 @@ class Checkpointer(Keeping, Leaving):
         every: int | str | Cadence | None = None,
         overhead: float | None = None,
         cadence: str | os.PathLike[str] | Cadence | None = None,
-        mean_seconds_between_failures: float | None = None,
+        mean_seconds_between_failures: float | str | None = None,
         capture: str | Capture | None = None,
         sigterm_grace: float | str | None = None,
         retention: Retention | None = None,
@@ -73,6 +73,7 @@ class Checkpointer(Keeping, Leaving):
     ) -> None:
         """Name the parts; nothing is read or written yet, and the directory is made by the first save.
 
+        The dict is read again at every save and restore: what was added to it, replaced or removed since counts.
         `every` is a number of steps (10 when nothing is said) or a time like "30s"; `overhead=0.03` instead saves as
         often as costs at most 3 % of the time; `cadence` instead is one of your own, or the file that `lastgood tune`
         wrote, which also says how to capture and how many at once. With `mean_seconds_between_failures`,
@@ -83,28 +84,28 @@ class Checkpointer(Keeping, Leaving):
         (`device`, `overload`, …) are the store's.
         """
         refuse_several_processes()
-        if not isinstance(state, MutableMapping) or not all(isinstance(name, str) and name for name in state):
-            raise TypeError("state: give a dict of named parts, like {'model': model, 'optimizer': optimizer}")
         self.directory = directory
-        self.state = state
+        self.state = checked_state(state)
         self.restored: dict[str, Any] = {}
         self.left_out: list[str] = []
-        asked = settings(every, overhead, cadence, mean_seconds_between_failures, capture, in_flight, store_options)
+        when = {"every": every, "overhead": overhead, "cadence": cadence}
+        asked = settings(when, mean_seconds_between_failures, capture, in_flight, keep, store_options, type(self))
         self.cadence = asked.cadence
         self.capture = as_capture(asked.capture)
         self._entries = entries_of(state)
-        self._sizes = {"in_flight": asked.in_flight, "keep": keep}
+        self._sizes = asked.sizes
         self._rng = rng
         self._new_run = new_run
         self._store_options = asked.store_options
         self._store: Store | None = None
+        self._dropped: Any = None
         self._tracker = Tracker()
         self._closed = False
         self._inside = ""
         self._step = 0
+        self._retention = checked_retention(retention)
         self._preemption = Preemption(sigterm_grace)
         self._preemption.listen()
-        self._retention = retention
         self.capture.bind(self._entries)
 
     # --- restoring ---------------------------------------------------------------------------------------------------
@@ -118,7 +119,8 @@ class Checkpointer(Keeping, Leaving):
         With `strict=False` what does not fit stays as it is here, and is listed in `left_out`. `only` names the entries
         to restore; all else stays as it is, the random streams too.
         """
-        self._check_open()
+        self.check_open()
+        self._look()
         if self._new_run:
             raise StoreError("new_run=True starts over, so there is nothing to restore: leave out one of the two")
         try:
@@ -129,13 +131,13 @@ class Checkpointer(Keeping, Leaving):
         for ticket in self._tracker.in_flight:
             with contextlib.suppress(SaveFailed):  # told by the next `step`
                 ticket.wait()
-        self._store = None  # until all is well: a job that goes on after a failed restore must not save over the run
+        self._have(None)  # until all is well: a job that goes on after a failed restore must not save over the run
         try:
             step = self._restore_from(store, strict, only)
         except BaseException:
             store.close()
             raise
-        self._store = store
+        self._have(store)
         self._step = step
         return step
 
@@ -144,7 +146,7 @@ class Checkpointer(Keeping, Leaving):
             return 0
         found = restore_newest(store, self._entries, rng=self._rng, strict=strict, only=only)
         self.restored, self.left_out = found.values, found.left_out
-        self.cadence.load(found.extra.get("cadence"))
+        take_up(self.cadence, found.extra.get("cadence"))
         self._tracker.restored(found.record.step, found.record.sequence)
         warn_of_other_sizes(store, **self._sizes)
         return found.record.step
@@ -158,7 +160,8 @@ class Checkpointer(Keeping, Leaving):
         Raises SaveFailed when an earlier save turns out to have failed; training may catch it and go on (K3, K4).
         Raises Preempted, which ends the process, when SIGTERM has come, the last save is done and grace was asked for.
         """
-        self._step = step
+        self.check_open()
+        self._step = step = whole_step(step)
         self._complete_updates()
         if self._preemption.is_asked:
             self._leave()
@@ -181,7 +184,7 @@ class Checkpointer(Keeping, Leaving):
         Raises NotPlainData before anything is written, OtherRun when the store holds checkpoints that were not
         restored, SaveFailed as `step` does, OSError when the store cannot be made.
         """
-        self._step = step
+        self._step = step = whole_step(step)
         self._complete_updates()
         self._hear()
         return self._save(step)
@@ -196,7 +199,7 @@ class Checkpointer(Keeping, Leaving):
     def _save(self, step: int) -> Ticket:
         began = time.perf_counter()
         waited_before = self.capture.waited_seconds
-        self._check_open()
+        self.check_open()
         self.make_way()
         snapshot = self._encode()
         self._tracker.encode_seconds += time.perf_counter() - began
@@ -218,12 +221,19 @@ class Checkpointer(Keeping, Leaving):
         self.tell_of_copies(ticket)
         return ticket
 
+    def _look(self) -> None:
+        """Take the user's dict as it is now; in place, so that the capture sees it."""
+        if not are_current(self._entries, self.state):
+            self._entries[:] = entries_of(checked_state(self.state), self._entries)
+
     def _complete_updates(self) -> None:
+        self._look()
         for entry in self._entries:
             entry.complete_update()
 
     def _encode(self) -> Encoded:
         """The whole state of this moment, aliasing the live objects."""
+        self._look()
         parts = {entry.name: entry.read() for entry in self._entries}
         kinds = {entry.name: class_name(entry.value) for entry in self._entries if not isinstance(entry, Plain)}
         streams = capture_streams() if self._rng else None
@@ -235,11 +245,17 @@ class Checkpointer(Keeping, Leaving):
         """The store, opened or made at the first save, with slots that this state fits into."""
         if self._store is None:
             room = total_bytes + sum(entry.growth_bytes() for entry in self._entries)
-            self._store = open_or_create(
-                self.directory, total_bytes=room, new_run=self._new_run, **self._sizes, **self._store_options
-            )
+            options = self._sizes | self._store_options
+            self._have(open_or_create(self.directory, total_bytes=room, new_run=self._new_run, **options))
+        assert self._store is not None
         make_room(self._store, total_bytes)
         return self._store
+
+    def _have(self, store: Store | None) -> None:
+        if self._dropped is not None:
+            self._dropped.detach()
+        self._store = store
+        self._dropped = give_back_when_dropped(self, store, self.capture) if store is not None else None
 
     # --- the end -----------------------------------------------------------------------------------------------------
 
@@ -252,12 +268,13 @@ class Checkpointer(Keeping, Leaving):
         """Wait until the saves in flight are durable and give the store back. Harmless when closed already.
 
         Raises SaveFailed when a save failed that was not told of yet; while another exception is being handled that one
-        stays in front and the failure is printed. A checkpointer left open is closed when the interpreter exits.
+        stays in front and the failure is printed. One left open is closed when it is dropped, or at interpreter exit.
         """
         self._closed = True
         self.capture.close()
         self._preemption.stop()
-        store, self._store = self._store, None
+        store = self._store
+        self._have(None)
         if store is None:
             return
         try:
@@ -273,7 +290,8 @@ class Checkpointer(Keeping, Leaving):
     def __exit__(self, *exception: object) -> None:
         self.close()
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raise StoreClosed after `close`, StoreError in a job of several ranks."""
         refuse_several_processes()
         if self._closed:
             raise StoreClosed(f"the checkpointer of {self.directory} is closed: make a new one")

@@ -16,7 +16,7 @@ Whether a tensor that is here requires a gradient is for the program to say, and
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 import numpy
@@ -181,9 +181,22 @@ class Plain(Entry):
         self._mapping[self.name] = live
 
 
-def entries_of(state: MutableMapping[str, Any]) -> list[Entry]:
-    """The entries of a state, by the kind of each value."""
-    return [_entry(name, state) for name in state]
+def entries_of(state: MutableMapping[str, Any], known: Sequence[Entry] = ()) -> list[Entry]:
+    """The entries of a state, by the kind of each value; of an object that is known already, the entry that it has."""
+    objects = {entry.name: entry for entry in known if not isinstance(entry, Plain)}
+    kept = {name: objects[name] for name in state if name in objects and objects[name].value is state[name]}
+    return [kept.get(name) or _entry(name, state) for name in state]
+
+
+def are_current(entries: Sequence[Entry], state: MutableMapping[str, Any]) -> bool:
+    """Whether these are the entries of a state as it is now. Costs next to nothing."""
+    if len(entries) != len(state):
+        return False
+    for entry in entries:
+        value = state.get(entry.name, NOTHING)
+        if value is not entry.value and not (isinstance(entry, Plain) and type(value) is type(entry.value)):
+            return False
+    return True
 
 
 def _entry(name: str, state: MutableMapping[str, Any]) -> Entry:

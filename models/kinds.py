@@ -57,11 +57,9 @@ BIT_GENERATORS: dict[str, Any] = {
     )
 }
 
-LAYOUTS = {str(each): each for each in (torch.strided, torch.sparse_coo, torch.sparse_csr, torch.sparse_csc)}
-MEMORY_FORMATS = {
-    str(each): each
-    for each in (torch.contiguous_format, torch.preserve_format, torch.channels_last, torch.channels_last_3d)
-}
+LAYOUTS = {str(each): each for each in vars(torch).values() if isinstance(each, torch.layout)}
+MEMORY_FORMATS = {str(each): each for each in vars(torch).values() if isinstance(each, torch.memory_format)}
+"""Of both, all that this torch has: what is taken can be given back."""
 
 
 class Kind(NamedTuple):
@@ -146,6 +144,17 @@ def _python_generator(state: Any) -> random.Random:
     return made
 
 
+def _name_in(table: dict[str, Any]) -> Callable[[Any], str]:
+    """Taking apart what can only be found again in a table by its name."""
+
+    def name(value: Any) -> str:
+        if table.get(str(value)) is not value:
+            raise ValueError(f"{value}, which torch has no name for")
+        return str(value)
+
+    return name
+
+
 def _times(value: Any) -> tuple[int, ...]:
     return value.hour, value.minute, value.second, value.microsecond
 
@@ -189,8 +198,8 @@ KINDS: tuple[Kind, ...] = (
         lambda p: _old_generator((_bits(p[0]), p[1])),
     ),
     Kind(torch.Generator, "torch generator", _torch_generator_state, _torch_generator),
-    Kind(torch.layout, "torch layout", str, LAYOUTS.__getitem__),
-    Kind(torch.memory_format, "torch memory format", str, MEMORY_FORMATS.__getitem__),
+    Kind(torch.layout, "torch layout", _name_in(LAYOUTS), LAYOUTS.__getitem__),
+    Kind(torch.memory_format, "torch memory format", _name_in(MEMORY_FORMATS), MEMORY_FORMATS.__getitem__),
 )
 
 BY_TYPE = {kind.type: kind for kind in KINDS}

@@ -70,14 +70,20 @@ def _quantised_parts(tensor: torch.Tensor) -> Parts:
     if name not in WHOLE_QUANTISED:
         raise Refused(f"a tensor of {tensor.dtype} is not supported; dequantize() it and save that")
     plain = tensor.detach()
+    try:
+        scheme = plain.qscheme()
+    except RuntimeError:  # torch.empty makes such a one, and torch calls it a bug of its own
+        raise Refused(
+            f"a tensor of {tensor.dtype} without a scale has no values; make it with quantize_per_tensor"
+        ) from None
     integers, flags = plain.int_repr().contiguous(), flags_of(tensor)
-    if plain.qscheme() == torch.per_tensor_affine:
+    if scheme == torch.per_tensor_affine:
         scale = torch.tensor(plain.q_scale(), dtype=torch.float64)
         return Parts(tags.QUANTISED, [name, flags, None, plain.q_zero_point()], [integers, scale])
-    if plain.qscheme() in (torch.per_channel_affine, torch.per_channel_affine_float_qparams):
+    if scheme in (torch.per_channel_affine, torch.per_channel_affine_float_qparams):
         scales, zeros = plain.q_per_channel_scales(), plain.q_per_channel_zero_points()
         return Parts(tags.QUANTISED, [name, flags, plain.q_per_channel_axis(), 0], [integers, scales, zeros])
-    raise Refused(f"a tensor quantised as {plain.qscheme()} is not supported; dequantize() it and save that")
+    raise Refused(f"a tensor quantised as {scheme} is not supported; dequantize() it and save that")
 
 
 def _jagged_parts(tensor: torch.Tensor) -> Parts:

@@ -3,14 +3,20 @@
 The handler only notes the time: it may interrupt any line of anybody's code. The next `step` or `poll` of the training
 does the rest, so what the grace must cover is the longest time between two of those, and one save. Saves in flight go
 on meanwhile, they need no help.
+
+One handler serves all checkpointers of a process. A handler of the program's own that was there before is called as well,
+after the note was taken, and is put back when the last checkpointer is closed or dropped; one that ends the process leaves
+no time for a last save.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 import signal
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from functools import wraps
 from types import FrameType
@@ -18,7 +24,7 @@ from typing import Any, TypeVar, cast
 
 from lastgood.core import SaveFailed, StoreError, Ticket
 
-from .cadence import seconds_of
+from .cadence import time_above_0
 
 logger = logging.getLogger("lastgood")
 
@@ -56,22 +62,67 @@ class Preempted(SystemExit):
 UNASKED_GRACE = 30.0
 
 
-def seconds_of_grace(grace: float | str) -> float:
-    """The grace in seconds. Raises ValueError."""
-    seconds = seconds_of(grace) if isinstance(grace, str) else float(grace)
-    if not seconds > 0:
-        raise ValueError(f"sigterm_grace={grace!r}: give the seconds that the scheduler waits before it kills")
-    return seconds
+class Handler:
+    """The handler of SIGTERM: every preemption that listens takes note, then the handler that was there before is called.
+
+    When nobody listens any more, or in a forked child, it does what would have been done without it: it never swallows
+    the signal, not even when a handler that was installed after it passes the signal on.
+    """
+
+    def __init__(self) -> None:
+        self.process = os.getpid()
+        earlier = signal.getsignal(signal.SIGTERM)
+        self._earlier = (
+            earlier._earlier if isinstance(earlier, Handler) else earlier
+        )  # one of before a fork is replaced
+        signal.signal(signal.SIGTERM, self)
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """SIGTERM has come."""
+        heard = listening()
+        for each in heard:
+            each.note()
+        if callable(self._earlier):
+            self._earlier(number, frame)
+        elif not heard and self._earlier != signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def leave(self) -> None:
+        """Put the earlier handler back."""
+        signal.signal(signal.SIGTERM, signal.SIG_DFL if self._earlier is None else self._earlier)
+
+
+_listening: dict[int, weakref.ref[Preemption]] = {}
+"""Changed and read in one call of the interpreter each: a signal or the garbage collector may come between any two lines."""
+
+
+def listening() -> list[Preemption]:
+    """Those of this process that are to hear of SIGTERM; a forked child has made none of its parent's."""
+    found = [reference() for reference in tuple(_listening.values())]
+    return [each for each in found if each is not None and each.process == os.getpid()]
+
+
+def _is_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _forget(gone: weakref.ref[Preemption]) -> None:
+    """One of those that listen has stopped, or was dropped. The last one takes the handler away."""
+    _listening.pop(id(gone), None)
+    handler = signal.getsignal(signal.SIGTERM)
+    if isinstance(handler, Handler) and _is_main_thread() and not listening():
+        handler.leave()
 
 
 class Preemption:
-    """Listens to SIGTERM between `listen` and `stop`; without a grace it does nothing."""
+    """Listens to SIGTERM between `listen` and `stop`, or until it is dropped; without a grace it does nothing."""
 
     def __init__(self, grace: float | str | None) -> None:
-        self.grace_seconds = 0.0 if grace is None else seconds_of_grace(grace)
+        self.grace_seconds = 0.0 if grace is None else time_above_0(grace, "sigterm_grace")
+        self.process = os.getpid()
         self._asked_at: float | None = None
-        self._earlier: Any = None
-        self._listens = False
+        self._own: weakref.ref[Preemption] | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -84,32 +135,35 @@ class Preemption:
         return self.grace_seconds - (time.monotonic() - self._asked_at) if self._asked_at is not None else 0.0
 
     def listen(self) -> None:
-        """Put the handler in place of the one there is."""
+        """Take note of SIGTERM from now on, beside others that do."""
         if not self.grace_seconds:
             return
-        if threading.current_thread() is not threading.main_thread():
+        if not _is_main_thread():
             raise ValueError(
                 "sigterm_grace: signals can be listened to in the main thread only; make the checkpointer there"
             )
-        self._earlier = signal.signal(signal.SIGTERM, self._note)
-        self._listens = True
+        self._own = weakref.ref(self, _forget)
+        _listening[id(self._own)] = self._own
+        handler = signal.getsignal(signal.SIGTERM)
+        if not isinstance(handler, Handler) or handler.process != os.getpid():
+            Handler()
 
     def stop(self) -> None:
-        """Put the earlier handler back."""
-        if self._listens and threading.current_thread() is threading.main_thread():
-            self._listens = False
-            if signal.getsignal(signal.SIGTERM) == self._note:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL if self._earlier is None else self._earlier)
+        """Listen no more."""
+        if self._own is not None:
+            _forget(self._own)
+            self._own = None
 
-    def _note(self, number: int = 0, frame: FrameType | None = None) -> None:
+    def note(self) -> None:
+        """SIGTERM has come."""
         if self._asked_at is None:
             self._asked_at = time.monotonic()
 
     def ask(self, grace: float | str | None = None) -> None:
         """What SIGTERM does, for whoever learns of the end in another way; with another grace, if one is given."""
-        self._note()
+        self.note()
         if grace is not None or not self.grace_seconds:
-            self.grace_seconds = seconds_of_grace(UNASKED_GRACE if grace is None else grace)
+            self.grace_seconds = time_above_0(UNASKED_GRACE if grace is None else grace, "grace")
 
     def drive(self, ticket: Ticket, total_bytes: int) -> None:
         """Wait until the last save is durable or the grace is over, and log what came of it. Raises SaveFailed."""
@@ -139,6 +193,7 @@ class Leaving:
     _tracker: Any
     _step: int
     _inside: str
+    check_open: Callable[[], None]
 
     @one_at_a_time
     def poll(self) -> None:
@@ -146,6 +201,7 @@ class Leaving:
 
         The state is saved as that of the step said last. Does nothing unless SIGTERM or `preempt` has asked for it.
         """
+        self.check_open()
         if self._preemption.is_asked:
             self._leave()
 

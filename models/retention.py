@@ -20,7 +20,7 @@ import logging
 import os
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,7 +57,7 @@ class Retention:
             raise ValueError(f"every={every!r}: give a number of steps, 1 or more")
         rungs = []
         for interval, count in ladder:
-            seconds = float(interval) if isinstance(interval, int | float) else seconds_of(interval)
+            seconds = float(interval) if isinstance(interval, int | float) else seconds_of(interval, "ladder")
             if seconds <= 0 or isinstance(count, bool) or not isinstance(count, int) or count < 1:
                 raise ValueError(f"ladder has ({interval!r}, {count!r}): give a time above 0 and how many, 1 or more")
             rungs.append((seconds, count))
@@ -85,6 +85,13 @@ class Retention:
                 first.setdefault(time // gap, step)
             wanted |= {first[span] for span in sorted(first)[-count:]}
         return [step for step, _ in copies if step not in wanted]
+
+
+def checked_retention(retention: Any) -> Any:
+    """A rule, or None. Raises TypeError for anything else."""
+    if retention is not None and not all(hasattr(retention, each) for each in ("wants", "wants_step", "superfluous")):
+        raise TypeError(f"retention={retention!r}: give a Retention, like Retention(every=1000)")
+    return retention
 
 
 class Keeper:
@@ -196,6 +203,7 @@ class Keeping:
     _store: Store | None
     _tracker: Any
     _retention: Retention | None
+    check_open: Callable[[], None]
     _own_keeper: Keeper | None = None
     _not_kept: NotKept | None = None
 
@@ -210,8 +218,9 @@ class Keeping:
         """Copy the checkpoint of `step` into a file that stays, under a name; returns its path once it is durable.
 
         A save of that step which is in flight is waited for. Pinning a name again replaces it. Raises NoStore when the
-        store holds no such step (any more), SaveFailed when its save failed.
+        store holds no such step (any more), SaveFailed when its save failed, StoreClosed after `close`.
         """
+        self.check_open()
         self.capture.settle()
         for ticket in list(self._tracker.in_flight):
             if ticket.step == step:

@@ -7,13 +7,18 @@ the store grow, which costs a new header and, as each slot is used again, its ex
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
+import threading
+import weakref
 from typing import Any
 
 import torch
 
-from lastgood.core import NoStore, Store
+from lastgood.core import NoStore, Store, StoreInUse, at_exit
+
+from .capture import Capture
 
 logger = logging.getLogger("lastgood")
 
@@ -32,7 +37,67 @@ def slot_bytes_for(total_bytes: int) -> int:
 def open_existing(path: str | os.PathLike[str], *, new_run: bool = False, **options: Any) -> Store:
     """The store at `path`, opened for writing. Raises NoStore."""
     open_options = {name: value for name, value in options.items() if name not in FIXED_AT_CREATION}
-    return Store.open(path, new_run=new_run, **open_options)
+    await_dropped()
+    try:
+        return Store.open(path, new_run=new_run, **open_options)
+    except StoreInUse as problem:
+        if "this process" not in str(problem):
+            raise
+        told = str(problem)
+    gc.collect()  # whoever had it may be out of reach already
+    await_dropped()
+    try:
+        return Store.open(path, new_run=new_run, **open_options)
+    except StoreInUse:
+        raise StoreInUse(
+            f"{told}: call close() of the Checkpointer that was made for it earlier (in a notebook, an error that is still"
+            " shown may hold the last one: restart the kernel)"
+        ) from None
+
+
+_leaving: list[threading.Thread] = []
+
+
+def give_back_when_dropped(owner: Any, store: Store, capture: Capture) -> weakref.finalize[Any, Any]:
+    """Should `owner` be dropped without being closed, what it has begun is completed and its store given back.
+
+    By a thread of its own: the last reference may go in any thread, in the middle of anything.
+    """
+
+    def give_back() -> None:
+        thread = threading.Thread(target=_close, args=(store, capture), name="lastgood-dropped")
+        _leaving.append(thread)
+        thread.start()
+
+    finalizer = weakref.finalize(owner, give_back)
+    finalizer.atexit = False  # a store that is open then is closed by itself
+    return finalizer
+
+
+class Untold:
+    """A failure that nobody was there to be told of: it is told at interpreter exit, as that of a store left open is."""
+
+    def __init__(self, problem: Exception) -> None:
+        self._problem = problem
+
+    def close(self) -> None:
+        """Tell."""
+        raise self._problem
+
+
+def _close(store: Store, capture: Capture) -> None:
+    try:
+        capture.close()
+        store.close()
+    except Exception as problem:
+        logger.error("%s: its checkpointer was dropped without close(): %s", store.path, problem)
+        at_exit.watch(Untold(problem))
+
+
+def await_dropped() -> None:
+    """Wait until those that were dropped have given their stores back."""
+    while _leaving:
+        _leaving.pop().join()
 
 
 def open_or_create(

@@ -269,3 +269,49 @@ def test_mistakes_are_told_in_one_line(options: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="give") as problem:
         lm.Checkpointer("x", {"w": 1}, **options)
     assert "\n" not in str(problem.value)
+
+
+@pytest.mark.parametrize(
+    ("steps", "saved"),
+    [
+        (range(1, 35), [10, 20, 30]),
+        (range(1, 60, 4), [13, 25, 37, 49]),
+        (range(4, 60, 4), [12, 24, 36, 48]),
+        (range(26, 45), [30, 40]),
+        (range(7, 100, 30), [37, 67, 97]),
+        ([8, 9, 10, 10, 11, 3, 9, 10, 12], [10, 10]),
+    ],
+    ids=["one", "four-from-one", "four", "resumed-at-25", "longer-than-the-interval", "backwards"],
+)
+def test_a_number_of_steps_is_how_far_apart_saves_are_whatever_the_stride(steps: Any, saved: list[int]) -> None:
+    """`every=10` was `step % 10 == 0`: a loop that counted 1, 5, 9, … never saved, in hundreds of calls, without a word."""
+    cadence, found = as_cadence(10), []
+    for step in steps:
+        if cadence.due(step):
+            cadence.saved(step, 0.0)
+            found.append(step)
+    assert found == saved
+    assert "10 or more after the last save" in cadence.explain()
+
+
+def test_a_save_out_of_turn_counts_as_the_last_one() -> None:
+    with lm.Checkpointer(MemoryDirectory(), {"w": 1}, every=10) as ckpt:
+        assert [step for step in range(1, 16) if ckpt.step(step)] == [10]
+        ckpt.save(15)
+        assert [step for step in range(16, 40) if ckpt.step(step)] == [25, 35]
+
+
+def test_a_cadence_that_cannot_go_on_with_what_was_learned_starts_anew(caplog: pytest.LogCaptureFixture) -> None:
+    class Forgetful(Cadence):
+        def due(self, step: int) -> bool:
+            return True
+
+        def load(self, state: Any) -> None:
+            raise KeyError("learned")
+
+    directory = MemoryDirectory()
+    with lm.Checkpointer(directory, {"w": 1}) as ckpt:
+        ckpt.save(3)
+    with lm.Checkpointer(directory, {"w": 2}, every=Forgetful()) as ckpt:
+        assert ckpt.restore() == 3
+    assert "not taken up: KeyError" in caplog.text

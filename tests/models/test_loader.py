@@ -124,7 +124,7 @@ def test_what_was_drawn_but_not_used_by_an_update_is_drawn_again(tmp_path: Path)
         next(batches)
         ckpt.step(1)
         drawn = next(batches).tolist()
-        ckpt._preemption._note(15, None)
+        ckpt._preemption.note()
         with pytest.raises(SystemExit):
             ckpt.poll()
     again = ResumableLoader(PlainNumbers(), 4, seed=1)

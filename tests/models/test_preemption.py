@@ -161,3 +161,93 @@ def test_a_handler_that_interrupts_our_own_code_does_nothing_there() -> None:
 def test_a_grace_that_is_none(grace: float | str) -> None:
     with pytest.raises(ValueError, match="give"):
         lm.Checkpointer("x", {"w": 1}, sigterm_grace=grace)
+
+
+def test_all_checkpointers_of_a_process_hear_of_it() -> None:
+    """Two of them, for a generator and a critic: only the newer heard of SIGTERM, the older went on without a last save.
+
+    Closed in the order in which they were made, they left the handler of a closed one behind, which swallowed SIGTERM.
+    """
+    before = signal.getsignal(signal.SIGTERM)
+    one = lm.Checkpointer(BrittleDirectory(), {"w": 1}, every=100, sigterm_grace=20)
+    two = lm.Checkpointer(BrittleDirectory(), {"w": 2}, every=100, sigterm_grace=20)
+    interrupted(one)
+    for ckpt in (one, two):
+        with pytest.raises(lm.Preempted):
+            ckpt.step(3)
+        assert ckpt.statistics().newest_durable_step == 3
+    one.close()
+    assert signal.getsignal(signal.SIGTERM) != before, "the other one still listens"
+    two.close()
+    assert signal.getsignal(signal.SIGTERM) == before
+
+
+def test_the_programs_own_handler_is_called_as_well() -> None:
+    heard: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: heard.append(number))
+    try:
+        own = signal.getsignal(signal.SIGTERM)
+        with lm.Checkpointer(BrittleDirectory(), {"w": 1}, sigterm_grace=20) as ckpt:
+            interrupted(ckpt)
+            assert heard == [signal.SIGTERM]
+            ours = signal.getsignal(signal.SIGTERM)
+
+            def later(number: int, frame: object) -> None:
+                heard.append(0)
+                ours(number, frame)  # type: ignore[operator, misc, arg-type]
+
+            signal.signal(signal.SIGTERM, later)
+            with lm.Checkpointer(BrittleDirectory(), {"w": 1}, sigterm_grace=20) as newer:
+                interrupted(newer)
+                assert heard == [signal.SIGTERM, 0, signal.SIGTERM], "each once, the newest first"
+        assert signal.getsignal(signal.SIGTERM) is later, "one that was installed since stays where it is"
+        os.kill(os.getpid(), signal.SIGTERM)
+        while len(heard) < 5:
+            time.sleep(0.001)
+        assert heard[3:] == [0, signal.SIGTERM], "and reaches the one that was there before"
+        assert own is not later
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+DROPPED = """
+import gc, os, signal, sys, time
+import lastgood.models as lm
+from lastgood.core.memory import MemoryDirectory
+def child(end):
+    number = os.fork()
+    if number == 0:
+        end()
+        time.sleep(60)
+        os._exit(7)
+    return os.waitpid(number, 0)[1]
+def term():
+    os.kill(os.getpid(), signal.SIGTERM)
+def own():
+    with lm.Checkpointer(MemoryDirectory(), {"w": 1}, sigterm_grace=5):
+        pass
+    term()
+ckpt = lm.Checkpointer(MemoryDirectory(), {"w": 1}, sigterm_grace=5)
+ours = signal.getsignal(signal.SIGTERM)
+print(child(term), child(own))
+signal.signal(signal.SIGTERM, lambda *both: ours(*both))
+del ckpt
+gc.collect()
+print("dropped", flush=True)
+term()
+time.sleep(60)
+"""
+
+
+def test_a_handler_without_checkpointers_swallows_nothing() -> None:
+    """A checkpointer was dropped without `close`: its handler stayed, and the job could not be ended by SIGTERM any more.
+
+    So it was with a forked child, a worker of a loader for example, which had inherited the handler.
+    """
+    root = Path(__file__).resolve().parents[2]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(root), *sys.path]), "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", DROPPED], stdout=subprocess.PIPE, text=True, env=environment, timeout=50
+    )
+    assert done.stdout == "15 15\ndropped\n"
+    assert done.returncode == -signal.SIGTERM
