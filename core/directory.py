@@ -3,6 +3,7 @@
 N1 names-last       a name is durable once `persist` returned; `publish` makes a whole file appear under its name or not
 N2 mode-as-open     files and directories get the mode and group that a plain open or mkdir would give
 N3 told-apart       a file system that cannot persist directories (EINVAL, ENOTSUP) is not a disk that failed (EIO)
+N4 same-place      a writer opens and publishes nothing in another directory that has come to lie at its path
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Directory:
         if device not in DEVICES:
             raise StoreError(f"device={device!r}: choose one of {', '.join(DEVICES)}")
         self._wanted = device
+        self._identity: tuple[int, int] | None = None
         self.device_kind = "buffered"
         self.device_reason = "not chosen yet"
 
@@ -91,7 +93,23 @@ class Directory:
 
     def lock(self) -> Lock:
         """Become the one writer. Raises StoreInUse, naming the holder."""
-        return WriterLock(self.join(LOCK), self.path)
+        lock = WriterLock(self.join(LOCK), self.path)
+        self._identity = self._found_here()
+        return lock
+
+    def _found_here(self) -> tuple[int, int]:
+        status = os.stat(self.path)
+        return status.st_dev, status.st_ino
+
+    def _check_still_here(self) -> None:
+        """N4. Raises StoreError when the path leads to another directory than the one that was locked, or nowhere."""
+        if self._identity is not None:
+            with contextlib.suppress(FileNotFoundError):
+                if self._found_here() == self._identity:
+                    return
+            raise StoreError(
+                f"{self.path} was moved or replaced while it was open for writing: open it where it is now"
+            )
 
     def writer_alive(self) -> bool:
         """Whether a writer is at work, in any process."""
@@ -113,6 +131,8 @@ class Directory:
 
     def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:
         """One file, on the device kind that was chosen."""
+        if writable:
+            self._check_still_here()
         path = self.join(name)
         if self.device_kind == "direct":
             return DirectFile(path, create=create, writable=writable)
@@ -124,6 +144,7 @@ class Directory:
 
     def publish(self, name: str, content: bytes) -> None:
         """Make a whole file appear under `name`, durably: write aside, persist, rename, persist the directory."""
+        self._check_still_here()
         aside = f"{name}.new"
         self.remove(aside)
         device = BufferedFile(self.join(aside), create=True)

@@ -48,7 +48,7 @@ class WriterLock:
             except OSError as error:
                 name = _name_in(self._descriptors[-1])
                 self._close()
-                if error.errno not in (errno.EACCES, errno.EAGAIN):
+                if error.errno != errno.EAGAIN:
                     error.filename = path
                     raise
                 raise StoreInUse(f"{store} is being written by {_holder(name)}") from None

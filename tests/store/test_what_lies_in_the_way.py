@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from lastgood.core import NotAStore, Store, StoreInUse, WrongGeometry
+from lastgood.core import NotAStore, Store, StoreError, StoreInUse, WrongGeometry
 from lastgood.core import lock as locks
 from lastgood.core.record import encode_empty
 from tests.store.small import check_kept, check_no_leak, create, save
@@ -155,3 +155,21 @@ def test_what_is_no_record_no_step_and_no_size_is_refused_in_one_line(tmp_path: 
             store.save(iter([b"x"]), step=2, total_bytes=-1)
         check_kept(store, [1])
         check_no_leak(store)
+
+
+def test_a_store_that_was_moved_away_does_not_write_into_the_one_at_its_old_path(tmp_path: Path) -> None:
+    """Its new header was published over that of the other store, whose acknowledged checkpoint was gone."""
+    with create(tmp_path / "store") as moved, create(tmp_path / "idle") as idle:
+        save(moved, 1)
+        for name in ("store", "idle"):
+            (tmp_path / name).rename(tmp_path / f"{name}-moved")
+        for name in ("store", "idle"):
+            with create(tmp_path / name) as other:
+                save(other, 7)
+        for attempt in (lambda: moved.grow(50_000), lambda: save(idle, 1)):  # a first save opens the header
+            with pytest.raises(StoreError, match="was moved or replaced"):
+                attempt()
+        save(moved, 2)  # its own files are open
+    for name, steps in (("store", [7]), ("idle", [7]), ("store-moved", [2, 1])):
+        with Store.open(tmp_path / name, read_only=True) as store:
+            check_kept(store, steps)
