@@ -3,6 +3,7 @@
     lastgood explore                                  the real protocol; exit 0 when every promise holds
     lastgood explore --mutant pointer-only-compare    a broken one: the promise it breaks, and how; exit 1
     lastgood explore --replay x1.… --html FILE        one counterexample again, and drawn
+    lastgood explore --random 2000 --depth 3         sampled schedules, by priority, where the whole is too large
     lastgood explore --mutants --medium block         every mutant: killed, or equivalent, and how that was seen
     lastgood explore --list                           mutants and media
 
@@ -67,6 +68,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     how.add_argument("--random", type=int, metavar="N", help="take N random walks instead of searching")
     how.add_argument("--seed", type=int, default=0, metavar="N", help="for --random (default 0)")
+    how.add_argument(
+        "--depth",
+        type=int,
+        metavar="D",
+        help="for --random: run savers by priorities, which change D-1 times in a walk",
+    )
     how.add_argument("--replay", metavar="STRING", help="run one counterexample again")
     how.add_argument(
         "--html", metavar="FILE", help="draw the counterexample into FILE, one page that needs nothing else"
@@ -116,6 +123,10 @@ def _explored(arguments: argparse.Namespace) -> Any:
     program, bounds = _program(arguments.mutant), _bounds(arguments)
     if arguments.random is not None and arguments.random < 1:
         raise BadChoice(f"--random must be at least 1, not {arguments.random}")
+    if arguments.depth is not None and arguments.depth < 1:
+        raise BadChoice(f"--depth must be at least 1, not {arguments.depth}")
+    if arguments.depth is not None and not arguments.random:
+        raise BadChoice("--depth is of random walks: say how many with --random N")
     if arguments.promise not in (None, "all", *PROMISES):
         raise BadChoice(f"unknown promise {arguments.promise!r}; known: all, {', '.join(PROMISES)}")
     core = importlib.import_module("lastgood.crashsim.core_table")
@@ -123,6 +134,7 @@ def _explored(arguments: argparse.Namespace) -> Any:
     how = {
         "walks": arguments.random or 0,
         "seed": arguments.seed,
+        "depth": arguments.depth or 0,
         "second_limit": None if arguments.exhaustive else SECOND_LIMIT,
     }
     if program == "real" and not arguments.random:

@@ -140,7 +140,9 @@ class Driver:
             return
         if step in PERSISTS or step == steps.PERSIST_MARK:
             file = store.layout.slots if step == steps.PERSIST_MARK else slot
-            done, failed = store.persist(medium, file), store.fail_persist(medium, file)
+            done = store.persist(medium, file)
+            if self.bounds.faults:
+                failed = store.fail_persist(medium, file)
         elif step == steps.WRITE_RECORD:
             done = store.write_record(medium, slot, content_of(tag, life))
         elif step == steps.WRITE_EMPTY_RECORD:
@@ -150,6 +152,8 @@ class Driver:
         else:
             raise AssertionError(f"the driver does not know the step {steps.NAMES[step]}")
         yield self._result("", done, node, rules.DONE)
+        if not self.bounds.faults:
+            return
         persists = step in PERSISTS or step == steps.PERSIST_MARK
         lies = persists and not store.rules.reports_failure
         yield self._result("x", failed, node, rules.DONE if lies else rules.BROKEN, ("fault",))
@@ -175,7 +179,8 @@ class Driver:
                 yield self._result(CHUNK_LETTERS[chunk], after, node, rules.DONE)
             else:
                 yield Done(CHUNK_LETTERS[chunk], after, self.savers.number(Saver(node, written)), ())
-        yield self._result("x", medium, node, rules.BROKEN, ("fault",))
+        if self.bounds.faults:
+            yield self._result("x", medium, node, rules.BROKEN, ("fault",))
         yield self._result("o", medium, node, rules.OVERTAKEN, ("overtaken", node.words[cells.MY_TAG]))
 
     def _result(self, letter: str, medium: int, node: Node, status: int, *happened: Event) -> Done:

@@ -41,10 +41,11 @@ class Run(NamedTuple):
     content: int  # of the record it returned
     highest: int  # the highest sequence in any valid record it read
     refused: bool
-    stages: tuple[Stage, ...]
-    ready: int  # the medium at the end; −1 when recovery refused
+    changes: tuple[tuple[int, int], ...]  # its steps that change the medium, each with the slot
     cells: tuple[int, ...]
     problems: tuple[tuple[str, str], ...]
+    stages: tuple[Stage, ...] = ()
+    ready: int = -1  # the medium at the end; −1 when recovery refused
 
 
 class Recovery:
@@ -64,6 +65,7 @@ class Recovery:
         self.survey = target.survey
         self.make_ready = target.make_ready
         self._runs: dict[int, Run] = {}
+        self._courses: dict[Contents, Run] = {}
         self._stops: dict[tuple[int, ...], bool] = {}
 
     def run(self, start: int) -> Run:
@@ -83,7 +85,22 @@ class Recovery:
         return stage.failed if during.endswith("x") else stage.medium
 
     def _recover(self, start: int) -> Run:
+        """What it does is told by what it finds; what becomes of the medium, also by what of that is durable."""
         contents = self.store.contents(start)
+        course = self._courses.get(contents)
+        if course is None:
+            course = self._courses[contents] = self._course(contents)
+        if course.refused:
+            return course
+        medium = start
+        stages = []
+        for step, slot in course.changes:
+            stages.append(self._stage(medium, step, slot, contents))
+            medium = stages[-1].medium
+        return course._replace(stages=tuple(stages), ready=medium)
+
+    def _course(self, contents: Contents) -> Run:
+        """Run the programs on these contents, without a medium below them."""
         slots = self.store.layout.slots
         mine = [0] * cells.MINE_COUNT
         tags = [rules.NO_TAG] * slots
@@ -101,47 +118,44 @@ class Recovery:
         words = [0] * cells.CELL_COUNT
         words[cells.MARKED] = contents.mark
         if recovered == rules.NO_TAG and contents.mark:
-            return Run(recovered, NOTHING, highest, True, (), -1, (), ())
+            return Run(recovered, NOTHING, highest, True, (), (), ())
         content = NOTHING if recovered == rules.NO_TAG else contents.records[rules.slot_of(recovered)]
         problems = []
         if recovered != rules.NO_TAG:
             problems += _wrong(contents, rules.slot_of(recovered), "returns")
         if self.faults and not self._stops_at_failures(tags, verdict, contents.mark):
             problems.append((LOUD, "recovery goes on although one of its steps failed"))
-        stages, ready = self._prepare(start, words, mine, tags, verdict)
+        changes = []
+        for step in self.make_ready(words, mine, tags, verdict, slots, self.keep, self.one_persist):
+            slot = mine[cells.MY_SLOT]
+            mine[cells.STATUS] = self._verified(contents, slot) if step == steps.VERIFY_PAYLOAD else rules.DONE
+            if step not in READS_ONLY:
+                changes.append((step, slot))
         for slot in range(slots):
             if verdict[slot] == recover.KEPT_RECORD and slot != rules.slot_of(recovered) and self.keeps_whole:
                 problems += _wrong(contents, slot, "keeps")
         problems += self._unaccounted(words, recovered)
-        return Run(recovered, content, highest, False, tuple(stages), ready, tuple(words), tuple(problems))
+        return Run(recovered, content, highest, False, tuple(changes), tuple(words), tuple(problems))
 
-    def _prepare(
-        self, start: int, words: list[int], mine: list[int], tags: list[int], verdict: list[int]
-    ) -> tuple[list[Stage], int]:
-        """Run make_ready; returns the medium after each of its steps and at its end."""
-        store, layout = self.store, self.store.layout
-        contents = store.contents(start)
-        medium = start
-        stages = []
-        for step in self.make_ready(words, mine, tags, verdict, layout.slots, self.keep, self.one_persist):
-            slot = mine[cells.MY_SLOT]
-            before, failed = medium, -1
-            if step == steps.REWRITE_RECORD:
-                medium = store.write_record(medium, slot, contents.records[slot])
-            elif step == steps.WRITE_EMPTY_RECORD:
-                medium = store.write_record(medium, slot, NOTHING)
-            elif step == steps.REWRITE_PAYLOAD:
-                medium = store.rewrite_payload(medium, slot, contents.payloads[slot])
-            elif step == steps.WRITE_MARK:
-                medium = store.write(medium, layout.mark, 1)
-            elif step in PERSISTS:
-                file = layout.slots if step == steps.PERSIST_MARK else slot
+    def _stage(self, medium: int, step: int, slot: int, contents: Contents) -> Stage:
+        """The medium after one step of a recovery that found these contents."""
+        store, mark = self.store, self.store.layout.mark
+        failed = medium
+        if step in PERSISTS:
+            file = store.layout.slots if step == steps.PERSIST_MARK else slot
+            after = store.persist(medium, file)
+            if self.faults:
                 failed = store.fail_persist(medium, file)
-                medium = store.persist(medium, file)
-            mine[cells.STATUS] = self._verified(contents, slot) if step == steps.VERIFY_PAYLOAD else rules.DONE
-            if step not in READS_ONLY:
-                stages.append(Stage(step, slot, medium, failed if failed != before else -1))
-        return stages, medium
+        elif step == steps.REWRITE_RECORD:
+            after = store.write_record(medium, slot, contents.records[slot])
+        elif step == steps.WRITE_EMPTY_RECORD:
+            after = store.write_record(medium, slot, NOTHING)
+        elif step == steps.REWRITE_PAYLOAD:
+            after = store.rewrite_payload(medium, slot, contents.payloads[slot])
+        else:
+            assert step == steps.WRITE_MARK, f"recovery asks for {steps.NAMES[step]}"
+            after = store.write(medium, mark, 1)
+        return Stage(step, slot, after, failed if failed != medium else -1)
 
     def _verified(self, contents: Contents, slot: int) -> int:
         """What verifying a payload against its record's digests comes to."""

@@ -149,10 +149,14 @@ class Medium:
     def settle(self, state: State, forced: Iterable[bool]) -> State:
         """The state after these outstanding operations, and what is ordered before them, became durable."""
         is_forced = list(forced)
+        if True not in is_forced:
+            return state
         for index in range(len(is_forced) - 1, -1, -1):
             if is_forced[index]:
                 for earlier in range(index):
-                    if self.rules.ordered(state.outstanding[earlier], state.outstanding[index]):
+                    if not is_forced[earlier] and self.rules.ordered(
+                        state.outstanding[earlier], state.outstanding[index]
+                    ):
                         is_forced[earlier] = True
         left = tuple(each for each, gone in zip(state.outstanding, is_forced, strict=True) if not gone)
         return State(fold(state, [index for index, gone in enumerate(is_forced) if gone]), left)

@@ -82,15 +82,15 @@ class Program:
         return following
 
     def _run(self, history: tuple[int, ...]) -> Node:
-        answers = iter(history)
+        answers = list(reversed(history))
         touched = 0
 
         def call(*request: Any) -> int:
             nonlocal touched
             touched += 1
             assert touched <= 1, "P1 one-each: two shared words between two yields"
-            for answer in answers:
-                return answer
+            if answers:
+                return answers.pop()
             raise _Reached(request)
 
         generator, words = self.build(call)
@@ -107,12 +107,13 @@ class Program:
             except AssertionError as broken:
                 return self._node(RAISED, (str(broken),), words, passed, worst, history, None)
             touched = 0
-            snapshot = self._snapshot(generator)
+            if len(answers) <= 1:  # only where it stands at last matters
+                snapshot = self._snapshot(generator)
             if asked in self.quiet:
                 continue
-            answer = next(answers, None)
-            if answer is None:
+            if not answers:
                 return self._node(ASKS, (asked,), words, passed, worst, history, snapshot)
+            answer = answers.pop()
             words[self.status_word] = answer
             snapshot = (snapshot, answer)
             worst = max(worst, answer)
@@ -126,9 +127,11 @@ class Program:
             self._live = live_variables(frame.f_code)
         live = self._live[frame.f_lasti]
         values = []
-        for name, value in frame.f_locals.items():
-            if name not in live:
+        found = frame.f_locals
+        for name in frame.f_code.co_varnames:  # the order of `f_locals` tells who looked at it before, and when
+            if name not in live or name not in found:
                 continue
+            value = found[name]
             if isinstance(value, int):
                 values.append((name, value))
             elif name not in frame.f_code.co_varnames[: frame.f_code.co_argcount]:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 from .promises import Violation
-from .search import Counterexample, Known, Result, State, System
+from .search import Counterexample, Known, Result, State, System, measured
 
 
 class Answer(NamedTuple):
@@ -31,6 +31,7 @@ class Answer(NamedTuple):
 Ask = Callable[[Sequence[State]], Iterable[Answer]]
 
 
+@measured
 def spread_breadth_first(
     system: System,
     ask: Ask,
@@ -44,7 +45,7 @@ def spread_breadth_first(
     found_after: list[int] = []  # for each state: how many moves had been made when it was found
 
     def finish(states: int, transitions: int, found: Counterexample | None, *, exhaustive: bool = False) -> Result:
-        return Result(states, transitions, time.perf_counter() - began, exhaustive, found)
+        return Result(states, transitions, exhaustive=exhaustive, counterexample=found)
 
     for name, state in system.initial():
         known.add(state, -1, name)

@@ -139,11 +139,13 @@ class StoreMedium:
 
     def number(self, state: State) -> int:
         """The number of this state, and of all that its medium cannot tell from it."""
-        canonical = self.rules.canonical(state)
-        found = self._numbers.get(canonical)
+        found = self._numbers.get(state)  # most are in their canonical form already
         if found is None:
-            found = self._numbers[canonical] = len(self.states)
-            self.states.append(canonical)
+            canonical = self.rules.canonical(state)
+            found = self._numbers.get(canonical)
+            if found is None:
+                found = self._numbers[canonical] = len(self.states)
+                self.states.append(canonical)
         return found
 
     # Threads are told apart only where the medium asks: whoever saves to a slot, or recovers it, is the thread with the

@@ -13,12 +13,11 @@ restart), and is taken now and then.
 from __future__ import annotations
 
 import random
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .promises import Violation
-from .search import Counterexample, Result, State, System
+from .search import Counterexample, Result, State, System, measured
 
 Move = tuple[str, State, Violation | None]
 NOBODYS_CHANCE = 0.02
@@ -59,6 +58,7 @@ class Chooser:
         self.priorities[thread] = -float(self.taken)
 
 
+@measured
 def random_walks(
     system: System,
     walks: int,
@@ -68,7 +68,6 @@ def random_walks(
     progress: Callable[[int, int], None] | None = None,
 ) -> Result:
     """Walk from the start until nothing moves, judging every state on the way, this many times."""
-    began = time.perf_counter()
     result = Result()
     visited: set[State] = set()
     length = 100
@@ -83,7 +82,6 @@ def random_walks(
             result.counterexample = Counterexample(start, tuple(moves), violation)
             break
     result.states = len(visited)
-    result.seconds = time.perf_counter() - began
     return result
 
 

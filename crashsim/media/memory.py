@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..medium import NO_FILE, Image, Medium, Operation, Persist, Rules, State
+from ..medium import NO_FILE, Medium, Operation, Persist, Rules, State
 from .calls import Call, Program
 
 FILE = 0
@@ -31,6 +31,12 @@ def ordered_in_lines(line_of: Callable[[int], int], earlier: Operation, later: O
     return through_cache and line_of(earlier.place) == line_of(later.place)
 
 
+def written_images(medium: Medium, state: State) -> set[str]:
+    """Every content that a power loss can leave in this state, a letter a place."""
+    images = medium.images(state, lambda image: image)
+    return {"".join(chr(content) if content else UNTOUCHED for content in each.image) for each in images}
+
+
 class Memory:
     """Words of one mapped file, which the threads of a program store to."""
 
@@ -45,10 +51,7 @@ class Memory:
 
     def images(self) -> set[str]:
         """Every content that a power loss can leave now."""
-        return {self._text(each.image) for each in self.medium.images(self.state, lambda image: image)}
-
-    def _text(self, image: Image) -> str:
-        return "".join(chr(content) if content else UNTOUCHED for content in image)
+        return written_images(self.medium, self.state)
 
     def _do(self, call: Call) -> None:
         state, arguments = self.state, call.arguments

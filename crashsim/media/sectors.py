@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..medium import NO_FILE, Image, Medium, Operation, Persist, Rules, State
+from ..medium import NO_FILE, Medium, Operation, Persist, Rules, State
 from .block import IN_FLIGHT
 from .calls import Call, Program
-from .memory import UNTOUCHED
+from .memory import written_images
 
 DEVICE = 0
 AT_ONCE = -1
@@ -37,10 +37,7 @@ class Sectors:
 
     def images(self) -> set[str]:
         """Every content that a power loss can leave now."""
-        return {self._text(each.image) for each in self.medium.images(self.state, lambda image: image)}
-
-    def _text(self, image: Image) -> str:
-        return "".join(chr(content) if content else UNTOUCHED for content in image)
+        return written_images(self.medium, self.state)
 
     def _do(self, call: Call) -> None:
         if call.name == "drain":

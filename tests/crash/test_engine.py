@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import subprocess
 import sys
@@ -141,6 +142,22 @@ def test_no_reduction_hides_a_state(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_search_gives_the_same_counts_twice() -> None:
     first, second = (breadth_first(CoreSystem(real_target(), Bounds(saves=2), BOTH)) for _ in range(2))
     assert (first.states, first.transitions) == (second.states, second.transitions) == (1_165, 2_227)
+
+
+def test_a_search_leaves_nothing_to_the_collector_of_cycles() -> None:
+    """It runs without it: what went in circles would stay until the end."""
+    system = CoreSystem(real_target(), SMALL, BOTH)
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        gc.collect()
+        states = breadth_first(system).states
+        assert states > 1_000 > gc.collect(), "a search makes garbage that goes in circles"
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
+    assert breadth_first(CoreSystem(real_target(), SMALL, BOTH), state_limit=10).states == 10
+    assert gc.isenabled()
 
 
 def test_a_search_that_is_cut_short_says_so() -> None:

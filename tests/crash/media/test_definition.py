@@ -76,6 +76,7 @@ def test_the_canonical_form_changes_nothing(name: str, script: list[Event], tail
     assert settled[0].visible(settled[1]) == plain[0].visible(plain[1])
     views = [{store.visible(each) for each in store.evictions(number)} for store, number in (settled, plain)]
     assert views[0] == views[1]
+    assert all(MEDIA[name]().canonical(state) == state for state in settled[0].states), "told by a single look"
 
 
 @given(script=st.lists(st.one_of(*WRITES, *PERSISTS), max_size=5))

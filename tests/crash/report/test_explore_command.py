@@ -120,6 +120,16 @@ def test_random_walks_do_not_claim_to_be_exhaustive(explore: Any) -> None:
     assert "NOT exhaustive" in out
 
 
+def test_a_walk_by_priority_changes_it_as_often_as_its_depth_allows(explore: Any) -> None:
+    """The defect takes a saver that falls behind once: at depth 1 none does, at depth 2 it is met at once."""
+    words = ("--mutant", "pointer-only-compare", "--random", "100", "--json")
+    status, out, _ = explore(*words, "--depth", "1")
+    assert (status, json.loads(out)["exhaustive"]) == (0, False)
+    status, out, _ = explore(*words, "--depth", "2")
+    assert (status, json.loads(out)["verdict"]) == (1, "violated")
+    assert explore("--replay", json.loads(out)["replay"])[0] == 1
+
+
 def test_the_list_names_everything(explore: Any) -> None:
     status, out, _ = explore("--list")
     assert status == 0
@@ -139,6 +149,8 @@ def test_the_list_names_everything(explore: Any) -> None:
         (["--savers", "0"], "--savers must be 1 to 9, not 0"),
         (["--keep", "99"], "--keep must be 1 to 16, not 99"),
         (["--random", "0"], "--random must be at least 1, not 0"),
+        (["--random", "9", "--depth", "0"], "--depth must be at least 1, not 0"),
+        (["--depth", "3"], "--depth is of random walks: say how many with --random N"),
         (["--replay", "x9.y"], "version x9"),
         (["--replay", "nonsense"], "not a replay string"),
         (["--replay", "x1.real.tape.2-4-2-1-0-0-0.t.loud.e0.K"], "medium that is not known: tape"),
