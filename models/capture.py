@@ -28,12 +28,17 @@ SMALL_BYTES = 16 * 1024
 def host_bytes(tensor: torch.Tensor, start: int, stop: int) -> Any:
     """Bytes [start, stop) of a tensor's storage, on the host: a view of host memory, a copy of any other or of a few.
 
-    Not by `Tensor.numpy`: that forbids the live storage ever to be resized again, which sharded training does.
+    Not by `Tensor.numpy`: that forbids the live storage ever to be resized again, which sharded training does; nor by
+    DLPack, which takes sixty times as long.
     """
     storage = tensor.untyped_storage()
     assert 0 <= start <= stop <= storage.nbytes()
-    if tensor.device.type == "cpu" and stop - start < SMALL_BYTES:
-        return ctypes.string_at(storage.data_ptr() + start, stop - start)
+    if tensor.is_cpu:
+        if stop - start < SMALL_BYTES:
+            return ctypes.string_at(storage.data_ptr() + start, stop - start)
+        memory: Any = (ctypes.c_ubyte * (stop - start)).from_address(storage.data_ptr() + start)
+        memory.owner = storage  # lives as long as the view
+        return numpy.frombuffer(memory, numpy.uint8)
     view = torch.empty(0, dtype=torch.uint8, device=tensor.device)
     return numpy.from_dlpack(view.set_(storage, start, (stop - start,), (1,)).cpu())
 

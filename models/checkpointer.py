@@ -37,7 +37,7 @@ from .cadence import Cadence, take_up
 from .capture import Capture
 from .choosing import as_capture
 from .compare import class_name
-from .encode import Encoded, encode
+from .encode import Encoded, Encoder
 from .entries import Plain, are_current, entries_of
 from .preemption import Leaving, Preemption, one_at_a_time
 from .progress import Progress, Tracker
@@ -94,6 +94,7 @@ class Checkpointer(Keeping, Leaving):
         self.capture = as_capture(asked.capture)
         self._entries = entries_of(state)
         self._sizes = asked.sizes
+        self._encoder = Encoder()
         self._rng = rng
         self._new_run = new_run
         self._store_options = asked.store_options
@@ -237,7 +238,9 @@ class Checkpointer(Keeping, Leaving):
         parts = {entry.name: entry.read() for entry in self._entries}
         kinds = {entry.name: class_name(entry.value) for entry in self._entries if not isinstance(entry, Plain)}
         streams = capture_streams() if self._rng else None
-        snapshot = encode(parts, extra={"kinds": kinds, "streams": streams, "cadence": self.cadence.state()})
+        snapshot = self._encoder.encode(
+            parts, extra={"kinds": kinds, "streams": streams, "cadence": self.cadence.state()}
+        )
         self._tracker.state_bytes = snapshot.total_bytes
         return snapshot
 

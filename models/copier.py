@@ -22,7 +22,7 @@ from typing import Any, Protocol
 
 from lastgood.core import Saving, StoreError
 
-from .standing import Mark
+from .standing import Marks
 
 
 class MovedWhileCopied(StoreError):
@@ -32,7 +32,7 @@ class MovedWhileCopied(StoreError):
 class Copy:
     """One snapshot on its way from live memory into the store's staging memory."""
 
-    def __init__(self, saving: Saving, buffers: Callable[[], Iterator[Any]], marks: list[Mark]) -> None:
+    def __init__(self, saving: Saving, buffers: Callable[[], Iterator[Any]], marks: Marks) -> None:
         self.saving = saving
         self.marks = marks
         self.copied = threading.Event()
@@ -60,11 +60,11 @@ class Copy:
             self.ended.set()
 
     def _check_nothing_moved(self) -> None:
-        moved = [mark for mark in self.marks if mark.has_moved]
+        moved = self.marks.moved()
         if moved:
             more = f" (and {len(moved) - 1} more)" if len(moved) > 1 else ""
             raise MovedWhileCopied(
-                f"{moved[0].path}{more} was changed outside of an optimizer step while it was being copied;"
+                f"{self.marks.path_of(moved[0])}{more} was changed outside of an optimizer step while it was being copied;"
                 " from now on it is copied at the boundary"
             )
 

@@ -16,7 +16,10 @@ from typing import Any
 
 from . import skeleton as tags
 from .collector import without_collecting
+from .facts import facts_of
 from .gather import Reader, parts_of
+from .tensor_table import TensorTable
+from .tensors import Refused
 from .walk import Walk
 
 
@@ -46,19 +49,64 @@ class Encoded:
         return b"".join(bytes(memoryview(buffer)) for buffer in self.buffers())
 
 
+class Encoder:
+    """Encodes the states of one job, save after save: what is true of all of them is found out once.
+
+    Where the tensors go depends on their facts alone (`facts.py`), so the table of the save before serves again when all
+    facts are the same. Nothing else is kept, and no tensor: what an encoder gives is what a new one would give.
+    """
+
+    def __init__(self) -> None:
+        self._table: TensorTable | None = None
+        self._table_text = ""
+        self._lengths_text = ""
+
+    def encode(self, state: Any, *, extra: Any = None, name: str = "state") -> Encoded:
+        """Encode nested plain values. `extra` travels beside the state, for whoever keeps more than the user's own."""
+        with without_collecting():
+            walk = Walk(asks=False)
+            nodes = walk.root(state, name), walk.root(extra, "extra")
+            found = self._table_for(walk)
+            if found is None:
+                walk = Walk(asks=True)
+                nodes = walk.root(state, name), walk.root(extra, "extra")
+                walk.raise_problems()
+                found = self._table_for(walk)
+                assert found is not None
+            table, storages = found
+            lengths = ",".join(filter(None, (",".join(map(str, walk.lengths)), self._lengths_text)))
+            texts = f'"state":{_text(nodes[0])},"extra":{_text(nodes[1])},{self._table_text},"regions":[{lengths}]'
+            data = f"{{{texts}}}".encode("ascii")
+            parts = [*parts_of(walk.lengths, walk.readers), *table.parts(walk.met.tensors, storages)]
+            header = tags.Header(len(data), sum(length for length, _ in parts))
+            head = header.pack() + data + bytes(-len(data) % tags.ALIGNMENT)
+            part_lengths, readers = zip(*parts, strict=True) if parts else ((), ())
+            return Encoded(head, part_lengths, readers, header.total_bytes, walk.met.tensors)
+
+    def _table_for(self, walk: Walk) -> tuple[TensorTable, list[int]] | None:
+        """The table for the tensors that a walk has met, and where their storages are; None when it has to ask each of them."""
+        if walk.problems or len(set(map(id, walk.met.tensors))) < len(walk.met.tensors):
+            return None
+        found = facts_of(walk.met.tensors)
+        if found is None:
+            return None
+        facts, storages = found
+        table = self._table
+        if table is None or table.facts != facts or table.first_region != len(walk.lengths):
+            try:
+                table = TensorTable(facts, len(walk.lengths))
+            except Refused:
+                return None
+            self._table = table
+            self._table_text = f'"tensors":{_text([table.kind_of, table.region_of])},"kinds":{_text(table.kinds)}'
+            self._lengths_text = ",".join(map(str, table.lengths))
+        return table, storages
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":"))
+
+
 def encode(state: Any, *, extra: Any = None, name: str = "state") -> Encoded:
-    """Encode nested plain values. `extra` travels beside the state, for whoever keeps more than the user's own."""
-    with without_collecting():
-        walk = Walk()
-        state_node = walk.root(state, name)
-        extra_node = walk.root(extra, "extra")
-        walk.raise_problems()
-        table = {"tensors": walk.tensors.lay_out(walk.lengths, walk.readers), "kinds": walk.tensors.kinds}
-        skeleton = {"state": state_node, "extra": extra_node, **table, "regions": walk.lengths}
-        text = json.dumps(skeleton, ensure_ascii=True, allow_nan=False, check_circular=False, separators=(",", ":"))
-        data = text.encode("ascii")
-        parts = list(parts_of(walk.lengths, walk.readers))
-        header = tags.Header(len(data), sum(length for length, _ in parts))
-        head = header.pack() + data + bytes(-len(data) % tags.ALIGNMENT)
-        lengths, readers = zip(*parts, strict=True) if parts else ((), ())
-        return Encoded(head, lengths, readers, header.total_bytes, walk.tensors)
+    """Encode one state; who encodes many keeps an `Encoder`."""
+    return Encoder().encode(state, extra=extra, name=name)

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from functools import partial
 from typing import Any
 
 import numpy
@@ -22,6 +24,7 @@ from .capture import SMALL_BYTES
 from .skeleton import ALIGNMENT
 
 Reader = Callable[[], Any]
+LATER = 1
 BLOCK_BYTES = 1024 * 1024
 """A block ends with the region that reaches this size."""
 
@@ -55,44 +58,61 @@ def aligned(lengths: numpy.ndarray) -> numpy.ndarray:
 class Block:
     """A reader of neighbouring small regions, each padded; in front of them the padding of what came before."""
 
-    def __init__(self, lead: int, lengths: numpy.ndarray, readers: Sequence[Reader | int]) -> None:
-        """A region is read by calling, or lies in host memory at an address."""
-        ends = lead + numpy.cumsum(aligned(lengths))
+    def __init__(self, lead: int, lengths: numpy.ndarray, sources: Sequence[Any], first: int) -> None:
+        """The regions from number `first` on: each lies in host memory at an address, or is read by calling."""
+        padded = aligned(lengths)
+        ends = lead + numpy.cumsum(padded)
         self.length = int(ends[-1]) if len(ends) else lead
-        self._offsets = ends - aligned(lengths)
-        self._lengths = lengths
-        self._readers = readers
+        addresses = numpy.array([each if type(each) is int else 0 for each in sources], numpy.uint64)
+        here = (addresses != 0) & (lengths > 0)
+        self._near = first + numpy.nonzero(here)[0]
+        self._offsets, self._addresses = (ends - padded)[here].astype(numpy.uint64), addresses[here]
+        self._lengths = lengths[here].astype(numpy.uint64)
+        self._others = [
+            (int(ends[index] - padded[index]), int(lengths[index]), sources[index])
+            for index in numpy.nonzero(~here & (lengths > 0))[0].tolist()
+        ]
+
+    def of(self, tensors: Sequence[Any], addresses: numpy.ndarray) -> Block:
+        """The same block, of these tensors, with the regions at these addresses."""
+        block = copy(self)
+        block._addresses = addresses[self._near]
+        block._others = [(offset, length, source.of(tensors, addresses)) for offset, length, source in self._others]
+        return block
 
     def __call__(self) -> numpy.ndarray:
         """The bytes as they are now, in memory of their own."""
         block = numpy.zeros(self.length, numpy.uint8)
-        addresses = numpy.array([each if type(each) is int else 0 for each in self._readers], numpy.uint64)
-        here = addresses != 0
-        copy_many(block.ctypes.data + self._offsets[here], addresses[here], self._lengths[here])
-        for index in numpy.nonzero(~here)[0].tolist():
-            length, read = int(self._lengths[index]), self._readers[index]
-            if length:
-                assert callable(read)
-                offset = int(self._offsets[index])
-                block[offset : offset + length] = numpy.frombuffer(read(), numpy.uint8)
+        copy_many(block.ctypes.data + self._offsets, self._addresses, self._lengths)
+        for offset, length, read in self._others:
+            block[offset : offset + length] = numpy.frombuffer(read(), numpy.uint8)
         return block
 
 
-def parts_of(lengths: Sequence[int], readers: Sequence[Reader | int]) -> Iterator[tuple[int, Reader]]:
-    """The buffers of a payload behind its head, in order: the length of each, and what reads it."""
+def parts_of(lengths: Sequence[int], sources: Sequence[Any]) -> Iterator[tuple[int, Any]]:
+    """The buffers of a payload behind its head, in order: the length of each, and what reads it.
+
+    A source is a reader, or the address of a few bytes in host memory; or, for regions of tensors that are yet to come, what
+    gives a reader `of` them, or `LATER` for an address.
+    """
     sizes = numpy.array(lengths, numpy.int64)
     ends = numpy.cumsum(aligned(sizes))
     large = [*numpy.nonzero(sizes >= SMALL_BYTES)[0].tolist(), len(sizes)]
     lead = first = 0
     for index in large:
-        while first < index or lead:
+        while first < index:
             begin = int(ends[first - 1]) if first else 0
             last = min(int(numpy.searchsorted(ends, begin + BLOCK_BYTES)) + 1, index)
-            block = Block(lead, sizes[first:last], readers[first:last])
+            block = Block(lead, sizes[first:last], sources[first:last], first)
             yield block.length, block
             lead, first = 0, last
+        if lead:
+            yield lead, PADDINGS[lead]
         if index < len(sizes):
-            read, length = readers[index], int(sizes[index])
-            assert callable(read)
-            yield length, read
+            length = int(sizes[index])
+            yield length, sources[index]
             lead, first = -length % ALIGNMENT, index + 1
+
+
+PADDINGS = [partial(bytes, length) for length in range(ALIGNMENT)]
+"""What reads the zeros between two large regions."""

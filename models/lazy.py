@@ -35,7 +35,7 @@ from .capture import SMALL_BYTES, BoundaryCopy, Capture, LiveBytes, PackedBytes,
 from .copier import Copier, Copy, ThreadCopier
 from .device_link import read_ahead
 from .entries import Entry
-from .standing import Mark, Movements, StorageKey, standing_tensors, storage_key
+from .standing import Marks, Memory, Movements, memory_of, standing_tensors
 
 
 class LazyCopy(Capture):
@@ -48,7 +48,7 @@ class LazyCopy(Capture):
         self._entries: Sequence[Entry] = ()
         self._optimizers: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
         self._movements = Movements()
-        self._watched: list[Mark] = []
+        self._watched: Marks | None = None
         self.has_watched = False
         self._under_way: Copy | None = None
         self._looked_at: Copy | None = None
@@ -80,7 +80,7 @@ class LazyCopy(Capture):
             return BoundaryCopy().begin(store, snapshot, step=step, meta=meta)
         saving = store.begin(step=step, meta=meta, total_bytes=snapshot.total_bytes)
         try:
-            buffers = self._hold(snapshot, {storage_key(mark.tensor) for mark in marks})
+            buffers = self._hold(snapshot, marks.memory)
         except BaseException as error:
             saving.abandon(error)
             raise
@@ -88,17 +88,20 @@ class LazyCopy(Capture):
         self._copier.submit(self._under_way)
         return saving.ticket
 
-    def _hold(self, snapshot: Snapshot, still: set[StorageKey]) -> Callable[[], Any]:
+    def _hold(self, snapshot: Snapshot, still: set[Memory]) -> Callable[[], Any]:
         """Copy what may move (L2); returns what gives all buffers, of the rest as it is when it is asked."""
         self._scratch.start_over()
-        readers: list[Callable[[], Any]] = []
-        for length, read in zip(snapshot.lengths, snapshot.readers, strict=True):
-            may_wait = (
-                length >= SMALL_BYTES
-                and isinstance(read, (LiveBytes, PackedBytes))
-                and storage_key(read.tensor) in still
-            )
-            readers.append(read if may_wait else self._scratch.held(read()))
+        readers: list[Callable[[], Any]] = list(snapshot.readers)
+        large = [
+            place
+            for place, read in enumerate(readers)
+            if isinstance(read, (LiveBytes, PackedBytes)) and snapshot.lengths[place] >= SMALL_BYTES
+        ]
+        memory = memory_of([readers[place].tensor for place in large])  # type: ignore[attr-defined]
+        may_wait = {place for place, each in zip(large, memory, strict=True) if each in still}
+        for place, read in enumerate(readers):
+            if place not in may_wait:
+                readers[place] = self._scratch.held(read())
         self.held_bytes = self._scratch.used_bytes
         held = dataclasses.replace(snapshot, readers=read_ahead(readers))  # type: ignore[type-var]
         return held.buffers
@@ -114,7 +117,7 @@ class LazyCopy(Capture):
                 self._looked_at = copy
         if self._watched:
             self._movements.look(self._watched)
-            self._watched, self.has_watched = [], True
+            self._watched, self.has_watched = None, True
 
     def _wait(self, wait: Callable[[Copy], None], copy: Copy) -> None:
         if not copy.ended.is_set():

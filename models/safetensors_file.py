@@ -25,7 +25,7 @@ from .decode import Decoded, build, misfits_told
 from .errors import NotAState
 from .regions import InMemory, Mapped, count
 from .state_file import private_bytes
-from .tensors import COMPUTED, DTYPES, INTEGER_OF_BYTES, NAMES
+from .tensors import COMPUTED, DTYPES, INTEGER_OF_BYTES, NAMES, flags_of
 from .walk import Walk
 from .whole_file import writing
 
@@ -76,7 +76,7 @@ def leaf_names(node: Any, path: str = "") -> Iterator[tuple[list[Any], str]]:
 
 def write_safetensors(path: str, state: Any, extra: Any, facts: dict[str, Any], *, replace: bool = False) -> None:
     """Write a state. Raises NotPlainData, FileExistsError or OSError."""
-    walk = Walk()
+    walk = Walk(asks=True)
     nodes = {"state": walk.root(state, "state"), "extra": walk.root(extra, "extra")}
     walk.raise_problems()
     entries, aliases, ours = _entries_of(walk, nodes)
@@ -121,7 +121,8 @@ def _entries_of(walk: Walk, nodes: dict[str, Any]) -> tuple[list[Entry], dict[st
             else:
                 aliases[free(path)] = tensor_names[node[1]]
     entries, rows, same = [], [], {}
-    for index, (tensor, flags) in enumerate(walk.tensors.items()):
+    for index, each in enumerate(walk.met.tensors):
+        tensor, flags = each.detach(), flags_of(each)
         key = (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride()) if tensor.numel() else index
         name = same.setdefault(key, tensor_names[index])
         if name == tensor_names[index]:

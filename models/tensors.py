@@ -69,41 +69,34 @@ def refuse_unfit(tensor: torch.Tensor) -> None:
         raise Refused(f"a tensor of {tensor.dtype} is not supported; save its int_repr() and scale, or convert it")
 
 
-class Extent(NamedTuple):
-    """Where a tensor's elements lie: bytes [start, stop) of its storage; the shape has 1 for expanded dimensions."""
+class Span(NamedTuple):
+    """How far a tensor of some shape and strides reaches, in bytes; the shape has 1 for expanded dimensions."""
 
-    start: int
-    stop: int
+    length: int
     shape: tuple[int, ...]
     filled: bool
-    contiguous: bool
-    storage: int
-    """Where the storage lies: the same for two tensors that share it."""
+    row_major: bool
 
 
-def extent_of(tensor: torch.Tensor) -> Extent:
-    """The extent of a tensor, checked against its storage."""
-    shape: tuple[int, ...] = tensor.shape
-    size = tensor.itemsize
-    start = tensor.storage_offset() * size
-    contiguous = tensor.is_contiguous()
-    if contiguous:
-        elements, filled = tensor.numel(), True
-    else:
-        strides = tensor.stride()
-        numel = 1
-        elements = 1
-        for length, stride in zip(shape, strides, strict=True):
-            if stride == 0 and length:
-                continue
+def span_of(shape: tuple[int, ...], strides: tuple[int, ...], item_bytes: int) -> Span:
+    """The span of a tensor: row-major as torch counts it, for which dimensions of one element are of any stride."""
+    numel, elements, expected, row_major = 1, 1, 1, True
+    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
+        if length != 1:
+            row_major = row_major and stride == expected
+            expected *= length
+        if stride or not length:
             numel *= length
             elements += (length - 1) * stride
-        shape = tuple(1 if stride == 0 else length for length, stride in zip(shape, strides, strict=True))
-        elements = elements if numel else 0
-        filled = elements <= numel
-    stop = start + elements * size
+    if row_major or not numel:
+        return Span(expected * item_bytes if numel else 0, shape, True, True)
+    narrow = tuple(1 if stride == 0 else length for length, stride in zip(shape, strides, strict=True))
+    return Span(elements * item_bytes, narrow, elements <= numel, False)
+
+
+def refuse_freed(tensor: torch.Tensor) -> None:
+    """Raise `Refused` when a tensor that is fit otherwise reaches outside of its storage."""
+    length = span_of(tensor.shape, tensor.stride(), tensor.itemsize).length
     storage = tensor.untyped_storage()
-    length = storage.nbytes()
-    if elements and stop > length:
+    if length and tensor.data_ptr() + length > storage.data_ptr() + storage.nbytes():
         raise Refused(FREED)
-    return Extent(start, stop, shape, filled, contiguous, storage.data_ptr())

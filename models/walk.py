@@ -21,15 +21,17 @@ from .array_types import described
 from .errors import NotPlainData
 from .gather import Reader
 from .hints import hint_for
+from .key_path import Step, told
 from .kinds import BY_TYPE as KINDS_BY_TYPE
 from .kinds import FACTORIES, Kind
 from .layouts import parts_of
+from .met import Met, is_strided
 from .registry import BY_TYPE as OWN_BY_TYPE
 from .registry import Own, own_node
-from .tensor_table import TensorTable
 from .tensors import Refused
 
 LISTED_PROBLEMS = 4
+ONLY_TENSORS = {torch.Tensor}
 
 Node = Any
 
@@ -60,17 +62,18 @@ def all_plain_text(keys: Iterable[Any]) -> bool:
 class Walk:
     """What one state is made of, and every problem in it by its path."""
 
-    def __init__(self) -> None:
-        self.tensors = TensorTable()
+    def __init__(self, *, asks: bool) -> None:
+        """With `asks` each tensor is looked at as it is met; without, they are only collected (`met.py`)."""
+        self.met = Met(asks=asks)
         self.lengths: list[int] = []
-        self.readers: list[Reader | int] = []  # or the address of a few bytes
+        self.readers: list[Reader] = []
         self.problems: list[str] = []
-        self._path: list[str] = []
+        self._path: list[Any] = []  # keys and positions as they are; told only when something is refused
         self._open: set[int] = set()
 
     def root(self, value: Any, name: str) -> Node:
         """Encode one root value."""
-        self._path = [name]
+        self._path = [Step(name)]
         return self._node(value)
 
     def add_region(self, length: int, read: Reader) -> int:
@@ -88,7 +91,7 @@ class Walk:
         raise NotPlainData("; ".join(self.problems[:LISTED_PROBLEMS]) + tail)
 
     def _refuse(self, reason: str) -> Node:
-        self.problems.append(f"{''.join(self._path)}: {reason}")
+        self.problems.append(f"{told(self._path)}: {reason}")
         return None
 
     def _node(self, value: Any) -> Node:
@@ -110,7 +113,7 @@ class Walk:
             return self._described(value, lambda dtype: [tags.ARRAY_TYPE, dtype])
         return self._refuse(hint_for(value))
 
-    def _child(self, value: Any, step: str) -> Node:
+    def _child(self, value: Any, step: Any) -> Node:
         self._path.append(step)
         node = self._node(value)
         self._path.pop()
@@ -121,7 +124,7 @@ class Walk:
             self._refuse(f"this {type(container).__name__} contains itself; break the cycle before saving")
             return False
         if len(self._path) > tags.DEPTH_LIMIT:
-            self._path, kept = [*self._path[:4], "..."], self._path
+            self._path, kept = [*self._path[:4], Step("...")], self._path
             self._refuse(f"nested deeper than {tags.DEPTH_LIMIT} levels; flatten it before saving")
             self._path = kept
             return False
@@ -132,7 +135,7 @@ class Walk:
         if not self._enter(value):
             return None
         for position, item in enumerate(value):
-            nodes.append(self._child(item, f"[{position}]"))
+            nodes.append(self._child(item, position))
         self._open.discard(id(value))
         return nodes
 
@@ -140,7 +143,7 @@ class Walk:
         """A set, in an order that depends on its members only."""
         if not self._enter(value):
             return None
-        nodes = [self._child(item, "{...}") for item in value]
+        nodes = [self._child(item, Step("{...}")) for item in value]
         self._open.discard(id(value))
         return [tag, *sorted(nodes, key=repr)]
 
@@ -152,18 +155,15 @@ class Walk:
             return run
         if not self._enter(value):
             return None
-        node = {key: self._child(item, f"[{key!r}]") for key, item in value.items()}
+        node = {key: self._child(item, key) for key, item in value.items()}
         self._open.discard(id(value))
         return node
 
     def _run(self, value: dict[str, Any]) -> Node:
-        """A dict of text to ordinary tensors, none of which was met before, as one node; None for any other."""
-        if len(value) < 2 or set(map(type, value.values())) != {torch.Tensor}:
+        """A dict of text to plain tensors, none of which was met before, as one node; None for any other."""
+        if len(value) < 2 or set(map(type, value.values())) != ONLY_TENSORS:
             return None
-        try:
-            first = self.tensors.add_ordinary(list(value.values()))
-        except Refused:
-            return None  # told with its path by those who ask each
+        first = self.met.run(value.values())
         return None if first is None else [tags.TENSORS, first, *value]
 
     def _ordered_dict(self, value: OrderedDict[Any, Any]) -> Node:
@@ -173,7 +173,7 @@ class Walk:
             return self._pairs([tags.ORDERED_DICT], value)
         if set(attributes) != {"_metadata"}:
             return self._refuse("this OrderedDict has attributes besides its items; pass dict(...) of it")
-        metadata = self._child(attributes["_metadata"], "._metadata")
+        metadata = self._child(attributes["_metadata"], Step("._metadata"))
         return self._pairs([tags.MODULE_DICT, metadata], value)
 
     def _default_dict(self, value: defaultdict[Any, Any]) -> Node:
@@ -190,12 +190,11 @@ class Walk:
             return [*nodes, run]
         if not self._enter(value):
             return None
+        path, node_of = self._path, self._node
         for key, item in value.items():
-            step = f"[{key!r}]" if isinstance(key, (str, int)) else f"[{type(key).__name__} key]"
-            self._path.append(step)
-            nodes.append(self._key(key))
-            nodes.append(self._node(item))
-            self._path.pop()
+            path.append(key)
+            nodes += self._key(key), node_of(item)
+            path.pop()
         self._open.discard(id(value))
         return nodes
 
@@ -223,18 +222,16 @@ class Walk:
         if own.fields is None:
             node = own_node(own, self._node(parts))
         else:
-            node = own_node(own, {name: self._child(part, f".{name}") for name, part in parts.items()})
+            node = own_node(own, {name: self._child(part, Step(f".{name}")) for name, part in parts.items()})
         self._open.discard(id(value))
         return node
 
     def _tensor(self, value: torch.Tensor) -> Node:
         try:
-            if value.layout is torch.strided and not value.is_quantized and not value.is_nested:
-                return [tags.TENSOR, self.tensors.add(value)]
-            parts = parts_of(value)
+            parts = parts_of(value) if self.met.asks and not is_strided(value) else None
             if parts is None:
-                return [tags.TENSOR, self.tensors.add(value)]
-            return [parts.tag, parts.facts, *([tags.TENSOR, self.tensors.add(each)] for each in parts.tensors)]
+                return [tags.TENSOR, self.met.number(value)]
+            return [parts.tag, parts.facts, *([tags.TENSOR, self.met.number(each)] for each in parts.tensors)]
         except Refused as problem:
             return self._refuse(str(problem))
 

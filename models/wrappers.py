@@ -32,9 +32,10 @@ def plain_name(name: str, prefixes: list[str]) -> str:
 
 def without_wrappers(module: torch.nn.Module, state: dict[str, Any]) -> dict[str, Any]:
     """The state under plain names."""
+    names = [*state, *(getattr(state, "_metadata", None) or ())]
+    if STEP[:-1] not in "\n".join(map(str, names)):
+        return state  # nothing to be renamed: found out without a look at every part
     prefixes = compiled_parts(module)
-    if not prefixes:
-        return state
     parts = {name: plain_name(name, prefixes) for name in getattr(state, "_metadata", None) or ()}
     return renamed(state, {name: plain_name(name, prefixes) for name in state}, parts)
 
