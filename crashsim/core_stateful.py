@@ -169,7 +169,7 @@ class CoreAdapter(Adapter):
         for start in range(0, len(payload), 2500):
             self._schedule.pause("push")
             saving.push(payload[start : start + 2500])
-        if number % 7 == 0:
+        if number % 7 == 0 and not saving.ticket.done:  # else it has failed already, and is told of
             saving.abandon()
             raise Busy
         return saving.finish()
