@@ -39,9 +39,27 @@ class Copy:
         self.ended = threading.Event()
         self.process = os.getpid()
         self._buffers = buffers
+        self._unclaimed = [self]
+
+    def _claim(self) -> bool:
+        """True for the first one who asks, in whichever thread: a copy is carried out or given up, never both."""
+        try:
+            self._unclaimed.pop()
+        except IndexError:
+            return False
+        return True
+
+    def give_up(self, problem: BaseException) -> None:
+        """It did not get to a copier, and its beginner, who is told by `problem` itself, must not wait for it."""
+        if self._claim():
+            self.copied.set()
+            self.saving.abandon(problem)
+            self.ended.set()
 
     def run(self) -> Iterator[None]:
         """Push every buffer, yielding after each; never raises."""
+        if not self._claim():
+            return
         problem: BaseException | None = None
         try:
             for buffer in self._buffers():

@@ -84,8 +84,12 @@ class LazyCopy(Capture):
         except BaseException as error:
             saving.abandon(error)
             raise
-        self._under_way = Copy(saving, buffers, marks)
-        self._copier.submit(self._under_way)
+        copy = self._under_way = Copy(saving, buffers, marks)
+        try:
+            self._copier.submit(copy)
+        except BaseException as error:  # an interrupt on the way to the copier
+            copy.give_up(error)
+            raise
         return saving.ticket
 
     def _hold(self, snapshot: Snapshot, still: set[Memory]) -> Callable[[], Any]:

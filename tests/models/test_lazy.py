@@ -262,6 +262,30 @@ def test_a_save_after_another_without_an_update_in_between() -> None:
     assert loop.check()[:2] == [101, 100]
 
 
+@pytest.mark.parametrize("is_there", [False, True])
+def test_an_interrupt_on_the_way_to_the_copier_leaves_nobody_waiting(is_there: bool) -> None:
+    """A Ctrl-C before the copier had it: the next update, close and exit waited for ever for a copy that nobody made."""
+
+    class Interrupted(LateCopier):
+        def submit(self, copy: Copy) -> None:
+            if is_there:
+                super().submit(copy)
+            raise KeyboardInterrupt
+
+    capture = LazyCopy(LateCopier())
+    loop = Loop(capture, every=1)
+    with loop.ckpt:
+        loop.run(1, 4)
+        kept, capture._copier = capture._copier, Interrupted()
+        loop.update(4)
+        loop.boundaries[4] = loop.ckpt._encode().to_bytes()
+        with pytest.raises(KeyboardInterrupt):
+            loop.ckpt.save(4)
+        capture._copier = kept
+        loop.run(5, 6)
+    assert loop.check()[:2] == [5, 4 if is_there else 3]
+
+
 def test_closed_right_after_a_save() -> None:
     loop = Loop(LazyCopy(LateCopier()), every=1)
     with loop.ckpt:
