@@ -270,6 +270,7 @@ def test_an_interrupt_on_the_way_to_the_copier_leaves_nobody_waiting(is_there: b
         def submit(self, copy: Copy) -> None:
             if is_there:
                 super().submit(copy)
+                copy.copied.wait(60)
             raise KeyboardInterrupt
 
     capture = LazyCopy(LateCopier())
