@@ -12,6 +12,7 @@ N3 one-at-least   so at every instant, whoever is killed, the store's newest che
 N4 one-thread     the copy is made by the training's thread: it starts no save meanwhile, so the slot is not used again
 N5 not-overtaken  a save of a step that `every` keeps is waited for before as many others are begun as would displace it
 N6 told           what was to stay and could not be copied is told of by `NotKept`, once, at the next step or at close
+N7 newest-save    a run that has gone back, or another one (`new_run=True`), saves a step again: its copy is replaced
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from lastgood.core import NoStore, Record, SaveFailed, Store, StoreError, Ticket
 from .cadence import seconds_of
 from .errors import NotKept
 from .exports import copy_out
-from .state_file import SUFFIX, open_state_file
+from .state_file import SUFFIX, StateFile, open_state_file
 from .whole_file import make_directory
 
 logger = logging.getLogger("lastgood")
@@ -104,21 +105,27 @@ class Keeper:
         self._directory = os.fspath(directory)
         self._retention = retention
         self._seen = 0
-        self._times: dict[str, float] = {}  # of the copies that were looked into
+        self._looked_into: dict[str, StateFile | None] = {}  # None for a copy that is not whole
 
     def pin(self, store: Store, step: int, name: str) -> str:
-        """Copy the checkpoint of `step` under a name and return the file's path; a name is pinned anew by replacing it.
+        """Copy the newest save of `step` under a name and return the file's path; a name is pinned anew by replacing it.
 
-        Raises NoStore when the store holds no such step, ValueError for a name that is no plain file name.
+        Raises NoStore when the store holds no such step of the run that goes on, ValueError for a name that is no plain
+        file name.
         """
         path = self.path_of(name)
-        for record in store.records():
-            if record.step == step:
-                make_directory(os.path.dirname(path))
-                copy_out(store, record, path, replace=True)
-                return path
-        steps = sorted({record.step for record in store.records()})
-        raise NoStore(f"no checkpoint of step {step} in {store.path} to pin: it holds steps {steps}")
+        records = store.records()
+        run = store.run or next((record.run.hex() for record in records), "")
+        record = next((record for record in records if record.step == step), None)
+        if record is None or record.run.hex() != run:
+            steps = sorted({each.step for each in records if each.run.hex() == run})
+            other = (
+                "" if record is None else " of this run; its step of that number is another run's, and can be exported"
+            )
+            raise NoStore(f"no checkpoint of step {step} in {store.path} to pin: it holds steps {steps}{other}")
+        make_directory(os.path.dirname(path))
+        copy_out(store, record, path, replace=True)
+        return path
 
     def unpin(self, name: str) -> None:
         """Remove a pinned copy. Raises NoStore when there is none of that name."""
@@ -166,27 +173,37 @@ class Keeper:
             kept = self.kept()
             for step in self._retention.superfluous(self._copies(kept)):
                 os.unlink(kept[step])
-                self._times.pop(kept[step], None)
+                self._looked_into.pop(kept[step], None)
         if problems:
             raise NotKept("; ".join(problems))
 
     def _copy_if_wanted(self, rule: Retention, store: Store, record: Record) -> None:
         kept = self.kept()
-        if record.step not in kept and rule.wants(record.step, record.saved_at, self._copies(kept)):
-            path = os.path.join(self._directory, KEPT, f"step-{record.step:012d}{SUFFIX}")
+        if record.step in kept:
+            copy = self._look_into(kept[record.step])
+            wanted = copy is not None and copy.is_overtaken_by(record)  # N7
+        else:
+            wanted = rule.wants(record.step, record.saved_at, self._copies(kept))
+        if wanted:
+            path = kept.get(record.step) or os.path.join(self._directory, KEPT, f"step-{record.step:012d}{SUFFIX}")
             make_directory(os.path.dirname(path))
-            copy_out(store, record, path)
+            copy_out(store, record, path, replace=True)
+            self._looked_into.pop(path, None)
 
     def _copies(self, kept: dict[int, str]) -> list[tuple[int, float]]:
         """Step and time of each copy; one that cannot be looked into is no copy, and stays."""
-        for path in kept.values():
-            if path not in self._times:
-                try:
-                    self._times[path] = open_state_file(path).saved_at
-                except (StoreError, OSError) as problem:
-                    logger.warning("%s does not count as kept: %s", path, problem)
-                    self._times[path] = -1.0
-        return [(step, self._times[path]) for step, path in kept.items() if self._times[path] >= 0]
+        copies = ((step, self._look_into(path)) for step, path in kept.items())
+        return [(step, copy.saved_at) for step, copy in copies if copy is not None]
+
+    def _look_into(self, path: str) -> StateFile | None:
+        """What a copy says of itself, read once; None, and said, when it cannot be read."""
+        if path not in self._looked_into:
+            try:
+                self._looked_into[path] = open_state_file(path)
+            except (StoreError, OSError) as problem:
+                logger.warning("%s does not count as kept: %s", path, problem)
+                self._looked_into[path] = None
+        return self._looked_into[path]
 
     def _names_in(self, folder: str) -> list[str]:
         try:
@@ -218,7 +235,7 @@ class Keeping:
         """Copy the checkpoint of `step` into a file that stays, under a name; returns its path once it is durable.
 
         A save of that step which is in flight is waited for. Pinning a name again replaces it. Raises NoStore when the
-        store holds no such step (any more), SaveFailed when its save failed, StoreClosed after `close`.
+        store holds no such step (any more) of this run, SaveFailed when its save failed, StoreClosed after `close`.
         """
         self.check_open()
         self.capture.settle()

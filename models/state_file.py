@@ -4,7 +4,7 @@
     +--------+--------+--------+---------------+--------------+------------+-----------------+
     | magic  | version| crc    | facts' bytes  | payload bytes| chunk bytes|        0        |
     +--------+--------+--------+---------------+--------------+------------+-----------------+
-    | facts: JSON with step, time, run and the digest of every chunk; zeros up to a whole page|
+    | facts: JSON with step, time, origin, the digest of every chunk; zeros up to a whole page |
     +------------------------------------------------------------------------------------------+
     | payload, as `skeleton.py` describes it                                                   |
     +------------------------------------------------------------------------------------------+
@@ -55,11 +55,17 @@ class StateFile:
     digests: tuple[int, ...]
     step: int
     saved_at_ns: int
+    store: str
+    sequence: int
 
     @property
     def saved_at(self) -> float:
         """Seconds since 1970 when it was saved."""
         return self.saved_at_ns / 1e9
+
+    def is_overtaken_by(self, record: Record) -> bool:
+        """Whether a save of another store or a later one of the same store, of whatever run, is in `record`."""
+        return self.store != record.store.hex() or self.sequence < record.sequence
 
     def chunks(self) -> Iterator[tuple[int, numpy.ndarray]]:
         """As `Store.chunks`: each chunk's offset in the payload and its verified bytes, in memory that is used again."""
@@ -78,6 +84,8 @@ def write_copy(record: Record, pieces: Iterable[tuple[int, Any]], path: str, *, 
         "step": record.step,
         "saved_at_ns": record.saved_at_ns,
         "run": record.run.hex(),
+        "store": record.store.hex(),
+        "sequence": record.sequence,
         "digests": list(record.digests),
     }
     content = (piece for _, piece in pieces)
@@ -133,7 +141,8 @@ def open_state_file(path: str) -> StateFile:
     start = align_up(FRONT.size + length)
     if size != start + total or len(facts["digests"]) != chunk_count(total, chunk):
         raise NotAState(f"{path} has {size} bytes where {start + total} were written")
-    return StateFile(path, start, total, chunk, tuple(facts["digests"]), facts["step"], facts["saved_at_ns"])
+    origin = facts.get("store", ""), facts.get("sequence", 0)  # a copy of an older lastgood, or a part, does not say it
+    return StateFile(path, start, total, chunk, tuple(facts["digests"]), facts["step"], facts["saved_at_ns"], *origin)
 
 
 def mapped(source: StateFile) -> Decoded:

@@ -203,6 +203,99 @@ def test_a_copy_that_is_damaged_does_not_count_and_is_not_removed(
     assert caplog.text.count("does not count as kept") == 1
 
 
+@pytest.mark.parametrize("new_run", [False, True], ids=["gone-back", "another-run"])
+@pytest.mark.parametrize("restarted", [False, True])
+def test_a_step_that_is_saved_again_is_kept_as_it_was_saved_last(
+    tmp_path: Path, new_run: bool, restarted: bool
+) -> None:
+    """The copy of an abandoned run stayed under the number of the step, and the step that counted was never kept."""
+
+    def run(values: list[int], steps: range, **options: Any) -> list[float]:
+        state = {"v": torch.zeros(2)}
+        with lm.Checkpointer(tmp_path / "store", state, every=1, retention=Retention(every=5), **options) as ckpt:
+            if restarted and values[0] and not new_run:
+                ckpt.restore()
+            for value in values:
+                for step in steps:
+                    state["v"].fill_(value + step)
+                    ckpt.step(step)
+        return [lm.load(path)["v"][0].item() for path in ckpt.keeper.kept().values()]
+
+    if new_run or restarted:
+        assert run([0], range(1, 12)) == [5.0, 10.0]
+        assert run([100], range(1, 7), new_run=new_run) == [105.0, 10.0]
+    else:
+        assert run([0, 100], range(4, 7)) == [105.0]
+
+
+def test_the_newest_save_of_a_step_is_found_whatever_the_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from lastgood.models import retention
+
+    copied = []
+    plain = retention.copy_out
+    monkeypatch.setattr(retention, "copy_out", lambda *given, **more: (copied.append(given[1]), plain(*given, **more)))
+    state = {"w": torch.zeros(2000), "step": 0}
+    with lm.Checkpointer(tmp_path / "store", state, keep=3, rng=False) as ckpt:
+        for _ in range(2):
+            ckpt.save(5).wait()
+        monkeypatch.setattr("time.time_ns", lambda: 10**18)
+        state["w"].fill_(6.0)
+        state["step"] = 6
+        newest = ckpt.save(5).wait()
+    assert newest.saved_at_ns == 10**18, "the clock was put back"
+    for _ in range(2):
+        with Store.open(tmp_path / "store", read_only=True) as store:
+            Keeper(tmp_path / "store", Retention(every=5)).look(store)
+    assert [record.sequence for record in copied] == [newest.sequence - 2, newest.sequence - 1, newest.sequence]
+    assert step_in(Keeper(tmp_path / "store").kept()[5]) == 6
+
+
+@pytest.mark.parametrize("call", ["replace", "fsync", "open"])
+@pytest.mark.parametrize("instant", range(3))
+def test_whoever_is_killed_while_a_copy_is_replaced_it_is_whole(
+    tmp_path: Path, call: str, instant: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keeper = Keeper(tmp_path / "store", Retention(every=5))
+    for value in (1, 2):
+        lm.save(tmp_path / "store", {"w": torch.full((2000,), float(value)), "step": value}, step=5)
+        with Store.open(tmp_path / "store", read_only=True) as store, monkeypatch.context() as patch:
+            real, count = getattr(os, call), iter(range(100))
+
+            def dies(*given: Any, real: Any = real, count: Any = count, **named: Any) -> Any:
+                if next(count) == instant:
+                    raise Died
+                return real(*given, **named)
+
+            if value == 2:
+                patch.setattr(os, call, dies)
+            with suppress(Died):
+                keeper.look(store)
+        assert step_in(keeper.kept()[5]) >= 1
+    with Store.open(tmp_path / "store", read_only=True) as store:
+        Keeper(tmp_path / "store", Retention(every=5)).look(store)
+    assert step_in(keeper.kept()[5]) == 2
+
+
+def test_a_step_of_another_run_is_not_pinned_as_one_of_this(tmp_path: Path) -> None:
+    state = {"w": torch.full((2000,), 5.0), "step": 5}
+    with lm.Checkpointer(tmp_path / "store", state, keep=3) as ckpt:
+        ckpt.save(5)
+    with lm.Checkpointer(tmp_path / "store", state, keep=3, new_run=True) as ckpt:
+        assert step_in(ckpt.pin(5, "before")) == 5, "no other run has begun yet"
+        ckpt.save(1).wait()
+        with pytest.raises(NoStore, match=r"no checkpoint of step 5 .*: it holds steps \[1\] of this run.*exported"):
+            ckpt.pin(5, "best")
+    with lm.Checkpointer(tmp_path / "store", state, keep=3) as ckpt:
+        assert ckpt.restore() == 1
+        with pytest.raises(NoStore, match="another run's"):
+            ckpt.pin(5, "best")
+        assert list(ckpt.keeper.pins()) == ["before"]
+        ckpt.save(5)
+        assert step_in(ckpt.pin(5, "best")) == 5
+
+
 def test_pins_need_files() -> None:
     from lastgood.core.memory import MemoryDirectory
 
