@@ -1,9 +1,9 @@
 """A cadence that keeps to a budget: as often as `overhead` of the training's time allows, measured while it runs.
 
-profile     a few iterations without saves, then one save: how long is an iteration, what does a save cost,
-            when is it durable
+profile     a few iterations without saves, then two saves, of which the second is measured: how long is an iteration,
+            what does a save cost, when is it durable
 decide      k by `intervals.interval_steps`
-adapt       after every save, from the newest few measurements (`meter.py`); conditions drift
+adapt       after every save and every 32 iterations, from the newest few measurements (`meter.py`); conditions drift
 """
 
 from __future__ import annotations
@@ -29,17 +29,14 @@ class OverheadBudget(Cadence):
             raise ValueError(f"overhead={overhead!r}: give a fraction of the time from 0.0001 to 1, like 0.03 for 3 %")
         self.budget_ppm = round(overhead * intervals.MILLION)
         self.interval_steps: int | None = None
+        self.measured: Measured | None = None  # what the interval was decided from
         self._meter = Meter(clock)
         self._last_step: int | None = None
 
-    @property
-    def measured(self) -> Measured | None:
-        """What the interval was decided from."""
-        return self._meter.measured
-
     def arrived(self, step: int) -> None:
-        """An iteration has ended."""
-        self._meter.arrived()
+        """An iteration has ended: decide anew when none that was measured then is remembered."""
+        if self._meter.arrived() and self.interval_steps is not None:
+            self._decide()
 
     def due(self, step: int) -> bool:
         """Whether the interval is over; while profiling, when there are iterations enough and no save is in flight."""
@@ -61,7 +58,7 @@ class OverheadBudget(Cadence):
             self._decide()
 
     def _decide(self) -> None:
-        measured = self._meter.measured
+        self.measured = measured = self._meter.measured
         assert measured is not None
         self.interval_steps = intervals.interval_steps(*measured, self.budget_ppm)
 
@@ -80,7 +77,7 @@ class OverheadBudget(Cadence):
 
     def explain(self) -> str:
         """The decision, with the numbers that it was made from."""
-        percent, measured = self.budget_ppm / 1e4, self._meter.measured
+        percent, measured = self.budget_ppm / 1e4, self.measured
         if measured is None or self.interval_steps is None:
             return (
                 f"at most {percent:g} % of the time: still measuring ({self._meter.idle_iterations} iterations so far)"

@@ -4,6 +4,8 @@ What a save costs is what it adds to the training's time: the time `step` takes,
 is in flight take longer than those without one (a gate they wait at, a core or a bus they share). Medians, so that one
 slow iteration, an evaluation say, decides nothing.
 
+The first save is not measured: it makes the store, loads the code that saves and touches memory for the first time.
+
 Ends of saves are noticed at steps, so the time until a save is durable is measured up to one iteration too long.
 """
 
@@ -28,11 +30,12 @@ class Measured(NamedTuple):
 
 
 class Flying:
-    """A save under way: when it began, what it has cost so far."""
+    """A save under way: when it began, what it has cost so far, whether that is like what later ones cost."""
 
-    def __init__(self, began: float, cost: float) -> None:
+    def __init__(self, began: float, cost: float, is_first: bool) -> None:
         self.began = began
         self.cost = cost
+        self.is_first = is_first
 
 
 class Meter:
@@ -47,6 +50,7 @@ class Meter:
         self._durables: deque[float] = deque(maxlen=REMEMBERED_SAVES)
         self._flying: dict[int, Flying] = {}
         self._left: float | None = None
+        self._has_saved = False
 
     @property
     def is_flying(self) -> bool:
@@ -61,29 +65,32 @@ class Meter:
         iteration, durable, held = (round(median(each) * 1e6) for each in (self._idle, self._durables, self._costs))
         return Measured(max(1, iteration), durable, held)
 
-    def arrived(self) -> None:
-        """An iteration has ended."""
+    def arrived(self) -> bool:
+        """An iteration has ended; returns whether all those remembered have been replaced since this said so last."""
         if self._left is None:
-            return
+            return False
         took = self._clock() - self._left
         if not self._flying:
             self._idle.append(took)
             self.idle_iterations += 1
             self.saves_since_idle = 0
-        elif self._idle:
+            return self.idle_iterations % REMEMBERED_ITERATIONS == 0
+        if self._idle:
             extra = (took - median(self._idle)) / len(self._flying)
             for flying in self._flying.values():
                 flying.cost += extra
+        return False
 
     def saved(self, step: int, stalled_seconds: float) -> None:
         """A save began; what it held the training for is the first part of its cost."""
-        self._flying[step] = Flying(self._clock() - stalled_seconds, stalled_seconds)
+        self._flying[step] = Flying(self._clock() - stalled_seconds, stalled_seconds, not self._has_saved)
+        self._has_saved = True
         self.saves_since_idle += 1
 
     def ended(self, step: int, durable: bool) -> bool:
         """A save has ended; returns whether there is something new to decide from."""
         flying = self._flying.pop(step, None)
-        if flying is None or not durable or not self._idle:
+        if flying is None or flying.is_first or not durable or not self._idle:
             return False
         self._costs.append(max(flying.cost, 0.0))
         self._durables.append(self._clock() - flying.began)

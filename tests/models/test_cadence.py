@@ -145,6 +145,38 @@ def test_an_iteration_without_a_save_in_flight_is_measured_now_and_then() -> Non
     assert cadence.measured.iteration_us == pytest.approx(200_000, rel=0.01)
 
 
+def test_the_first_save_decides_nothing() -> None:
+    """It made the store and loaded code, 250 times what a save costs: one save in the first 4000 steps."""
+    world = World(iteration=0.1, held=5.0, durable=0.3)
+    cadence = OverheadBudget(0.05, clock=world.clock)
+    assert world.run(cadence, 6) == [6]
+    world.held = 0.02
+    assert world.run(cadence, 14) == [7, 11, 15, 19], "the second comes at once, and decides"
+    assert cadence.interval_steps == 4
+    resumed = OverheadBudget(0.05, clock=world.clock)
+    resumed.load(cadence.state())
+    world.held = 5.0
+    assert len(world.run(resumed, 5)) == 1
+    world.held = 0.02
+    world.run(resumed, 5)
+    assert resumed.interval_steps == 4, "nor in a process that resumes"
+
+
+def test_it_decides_anew_when_iterations_take_longer_and_says_from_what() -> None:
+    """The interval was looked at again only when it was over, which it would have been ten times as late."""
+    world = World(iteration=0.1, held=0.05, durable=0.2)
+    cadence = OverheadBudget(0.001, clock=world.clock)
+    world.run(cadence, 20)
+    assert cadence.interval_steps == 500
+    world.iteration = 1.0
+    for saved in (10, 90):
+        world.run(cadence, saved)
+        words = cadence.explain().split()
+        interval, afford = int(words[words.index("every") + 1]), int(words[words.index("one") + 2])
+        assert interval == afford == cadence.interval_steps, "the numbers are those of the decision"
+    assert cadence.interval_steps == 50
+
+
 def test_what_was_learned_is_saved_and_a_resumed_run_need_not_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     directory, state = MemoryDirectory(), {"w": torch.zeros(4)}
     with lm.Checkpointer(directory, state, overhead=0.5) as ckpt:
