@@ -39,13 +39,13 @@ from .choosing import as_capture
 from .compare import class_name
 from .encode import Encoded, Encoder
 from .entries import Plain, are_current, entries_of
+from .exports import JOB_META
 from .preemption import Leaving, Preemption, one_at_a_time
 from .progress import Progress, Tracker
 from .restoring import restore_newest
 from .retention import Keeping, Retention, checked_retention
 from .rng import capture_streams
 from .room import give_back_when_dropped, make_room, open_existing, open_or_create, warn_of_other_sizes
-from .save_load import META
 
 logger = logging.getLogger("lastgood")
 
@@ -206,7 +206,7 @@ class Checkpointer(Keeping, Leaving):
         self._tracker.encode_seconds += time.perf_counter() - began
         store = self._store_for(snapshot.total_bytes)
         try:
-            ticket = self.capture.begin(store, snapshot, step=step, meta=META)
+            ticket = self.capture.begin(store, snapshot, step=step, meta=JOB_META)
         except SaveFailed as earlier:
             if earlier.ticket is None:
                 raise

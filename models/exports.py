@@ -28,6 +28,9 @@ from .torch_file import read_torch_file, write_torch_file
 META = b"lastgood.models state 1"
 """What a record says of its payload, for people who look into a store."""
 
+JOB_META = b"lastgood.models job 1"
+"""The same, of a training job's: more than the state is in it, and `lm.save` does not go on with it."""
+
 TORCH_SUFFIXES = (".pt", ".pth")
 SAFETENSORS = ".safetensors"
 FORMS = (SUFFIX, SAFETENSORS, *TORCH_SUFFIXES)
@@ -155,8 +158,8 @@ def import_into(
     snapshot = encode(found.decoded.state, extra=found.decoded.extra)
     with open_or_create(path, total_bytes=snapshot.total_bytes, in_flight=1, keep=keep, new_run=new_run) as store:
         make_room(store, snapshot.total_bytes)
-        ticket = store.save(list(snapshot.buffers()), step=found.step if step is None else step, meta=META)
-        return ticket.wait()
+        meta = META if found.decoded.extra is None else JOB_META
+        return store.save(list(snapshot.buffers()), step=found.step if step is None else step, meta=meta).wait()
 
 
 def refuse_lazy_on_a_store(path: str) -> None:

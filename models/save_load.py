@@ -14,12 +14,12 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from lastgood.core import Record, Store, StoreError
+from lastgood.core import OtherRun, Record, Store, StoreError
 
 from .capture import BoundaryCopy
 from .collector import without_collecting
 from .encode import Encoded, encode
-from .exports import META, read_file, refuse_lazy_on_a_store
+from .exports import JOB_META, META, read_file, refuse_lazy_on_a_store
 from .reading import read_state
 from .room import make_room, open_or_create
 
@@ -29,7 +29,8 @@ __all__ = ["META", "load", "save"]
 def save(path: str | os.PathLike[str], state: Any, step: int = 0, *, keep: int = 2) -> Record:
     """Save nested plain values and return when they are durable. Makes the store when there is none.
 
-    An existing store keeps its sizes and its run. Raises NotPlainData, naming the key path, before anything is written.
+    An existing store keeps its sizes and its run. Raises NotPlainData, naming the key path, and OtherRun for the store of a
+    training job, which could not be resumed from this; both before anything is written.
     """
     with without_collecting():
         return _save(path, encode(state), step, keep)
@@ -37,6 +38,11 @@ def save(path: str | os.PathLike[str], state: Any, step: int = 0, *, keep: int =
 
 def _save(path: str | os.PathLike[str], snapshot: Encoded, step: int, keep: int) -> Record:
     with open_or_create(path, total_bytes=snapshot.total_bytes, in_flight=1, keep=keep) as store:
+        newest = store.newest()
+        if newest is not None and newest.meta == JOB_META:
+            raise OtherRun(
+                f"{store.path} holds a training job, at step {newest.step}, saved by Checkpointer: give another path"
+            )
         store.continue_run()
         make_room(store, snapshot.total_bytes)
         return BoundaryCopy().begin(store, snapshot, step=step, meta=META).wait()

@@ -163,6 +163,23 @@ def test_an_import_does_not_mix_runs(store: Path) -> None:
     lm.import_into(store.parent / "out.lastgood", store, new_run=True, step=1)
 
 
+@pytest.mark.parametrize("imported", [False, True])
+def test_values_are_not_saved_into_the_store_of_a_training_job(tmp_path: Path, imported: bool) -> None:
+    """They were taken as its newest checkpoint, and the job could not be resumed any more."""
+    with lm.Checkpointer(tmp_path / "job", {"v": torch.ones(2)}) as ckpt:
+        ckpt.save(5)
+    path = tmp_path / ("again" if imported else "job")
+    if imported:
+        lm.export(tmp_path / "job", tmp_path / "out.lastgood")
+        lm.import_into(tmp_path / "out.lastgood", path)
+    with pytest.raises(OtherRun, match="holds a training job, at step 5"):
+        lm.save(path, {"other": 3}, step=6)
+    state = {"v": torch.zeros(2)}
+    with lm.Checkpointer(path, state) as ckpt:
+        assert ckpt.restore() == 5
+    assert state["v"].tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_that_is_there_is_kept_unless_it_may_be_replaced(store: Path, form: str) -> None:
     out = store.parent / f"out{form}"
