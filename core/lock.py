@@ -64,6 +64,14 @@ class WriterLock:
                 self._close()
         self._descriptors = []
 
+    def is_at(self, path: str) -> bool:
+        """Whether the directory at `path` is the one that was locked; also true when the lock was given back."""
+        if not self._descriptors:
+            return True
+        with contextlib.suppress(FileNotFoundError):
+            return os.path.samestat(os.fstat(self._descriptors[0]), os.stat(path))
+        return False
+
     def _close(self) -> None:
         for descriptor in self._descriptors:
             os.close(descriptor)

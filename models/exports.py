@@ -149,8 +149,9 @@ def import_into(
 ) -> Record:
     """Save the state in a file into a store, made when there is none, and return when it is durable.
 
-    The step is the one the file was saved at, or `step`. Raises OtherRun when the store holds checkpoints, unless
-    `new_run`; NotAState for a file that is none of ours, safetensors or a torch file of plain values.
+    The step is the one the file was saved at, or `step`: a torch file says none, and is step 0 without. Nobody's file but
+    ours has random streams: a Checkpointer goes on from others with `rng=False`. Raises OtherRun when the store holds
+    checkpoints, unless `new_run`; NotAState for a file that is none of ours, safetensors or a torch file of plain values.
     """
     if os.path.isdir(file):
         raise NotAState(f"{os.fspath(file)} is a directory: give a file; a store is exported first")

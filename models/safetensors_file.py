@@ -197,7 +197,7 @@ def read_header(path: str) -> tuple[dict[str, Any], int]:
         size = os.fstat(file.fileno()).st_size
         length = struct.unpack("<Q", first)[0] if len(first) == 8 else 0
         if not 2 <= length <= min(size - 8, LONGEST_HEADER_BYTES):
-            raise NotAState(f"{path} is not a whole safetensors file")
+            raise NotAState(f"{path} is no whole file of lastgood, safetensors or torch")
         text = file.read(length)
     try:
         header = json.loads(text)

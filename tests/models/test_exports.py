@@ -152,6 +152,23 @@ def test_a_job_resumes_from_what_was_imported(tmp_path: Path, form: str) -> None
     assert torch.rand(3).equal(draws)
 
 
+def test_a_job_goes_on_from_what_torch_saved(tmp_path: Path) -> None:
+    """As docs/capture.md says; a torch file has no step and no random streams, and without `step` it looked like a start."""
+    model = torch.nn.Linear(2, 2)
+    torch.save({"model": model.state_dict(), "epoch": 4}, tmp_path / "old.pt")
+    lm.import_into(tmp_path / "old.pt", tmp_path / "store", step=4000)
+    for step, epoch in ((4000, 4), (4001, 5)):
+        fresh: dict[str, Any] = {"model": torch.nn.Linear(2, 2), "epoch": 0}
+        with lm.Checkpointer(tmp_path / "store", fresh, rng=False) as ckpt:
+            assert ckpt.restore() == step
+            assert (fresh["epoch"], fresh["model"].weight.equal(model.weight)) == (epoch, True)
+            fresh["epoch"] = epoch + 1
+            ckpt.save(step + 1)
+    (tmp_path / "rubbish.pt").write_bytes(b"rubbish")
+    with pytest.raises(NotAState, match=r"rubbish.pt is no whole file of lastgood, safetensors or torch"):
+        lm.import_into(tmp_path / "rubbish.pt", tmp_path / "store", new_run=True)
+
+
 def test_an_import_does_not_mix_runs(store: Path) -> None:
     lm.export(store, store.parent / "out.lastgood")
     before = {path.name: path.read_bytes() for path in store.iterdir()}
