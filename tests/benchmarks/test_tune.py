@@ -16,6 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lastgood import cli
+from lastgood.benchmarks.train.job import own_job
 from lastgood.benchmarks.train.loop import Cell
 from lastgood.benchmarks.train.sweep import Bandwidth
 from lastgood.benchmarks.tune.choose import (
@@ -296,7 +297,7 @@ def test_any_other_file_is_refused(text: str, tmp_path: Path) -> None:
     [
         (["--overhead", "0"], "--overhead 0: give a fraction of the time above 0"),
         (["--overhead", "-0.1"], "--overhead -0.1: give a fraction"),
-        (["--overhead", "3"], "--overhead 3: give a fraction"),
+        (["--overhead", "3"], "--overhead 3: give a fraction of the time above 0 and at most 1"),
         (["--overhead", "nan"], "--overhead nan: give a fraction"),
         (["--state-mb", "0"], "--state-mb 0: give 1 or more"),
         (["--step-ms", "-1"], "--step-ms -1: give more than 0"),
@@ -308,6 +309,15 @@ def test_any_other_file_is_refused(text: str, tmp_path: Path) -> None:
 def test_bad_usage_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["tune", *words]) == 2
     assert said in one_line(capsys.readouterr().err)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("os:nothing", "os has no function nothing"), ("os:getcwd", "must return a model.* returned str")],
+)
+def test_a_function_that_makes_no_job_is_told_what_it_must_return(name: str, said: str) -> None:
+    with pytest.raises(TypeError, match=said):
+        own_job(name)
 
 
 def test_a_job_that_is_not_there_is_one_line(tmp_path: Path) -> None:

@@ -109,7 +109,12 @@ class OwnJob(Job):
 
     def __init__(self, make: Callable[[], tuple[nn.Module, torch.optim.Optimizer, Callable[[], Any]]]) -> None:
         self._make = make
-        self.model, self.optimizer, self._compute = make()
+        made: Any = make()
+        try:
+            self.model, self.optimizer, self._compute = made
+        except (TypeError, ValueError):
+            told = "must return a model, its optimizer, and a function for forward and backward"
+            raise TypeError(f"the job's function {told}, this one returned {type(made).__name__}") from None
 
     def twin(self) -> Job:
         """Made the same way; one update, so that the optimizer has its moments."""
@@ -128,7 +133,10 @@ def own_job(name: str) -> Job:
     module, _, function = name.partition(":")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
-    return OwnJob(getattr(importlib.import_module(module), function))
+    make = getattr(importlib.import_module(module), function, None)
+    if not callable(make):
+        raise TypeError(f"{module} has no function {function}")
+    return OwnJob(make)
 
 
 def differences(expected: dict[str, torch.Tensor], found: dict[str, torch.Tensor]) -> list[str]:

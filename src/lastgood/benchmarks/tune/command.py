@@ -83,7 +83,9 @@ def measure(arguments: argparse.Namespace, deadline: Deadline) -> int:
 def what_is_wrong(arguments: argparse.Namespace) -> str:
     """One line, or nothing."""
     if not (math.isfinite(arguments.overhead) and 0 < arguments.overhead <= 1):
-        return f"--overhead {arguments.overhead:g}: give a fraction of the time above 0, like 0.03 for 3 %"
+        return (
+            f"--overhead {arguments.overhead:g}: give a fraction of the time above 0 and at most 1, like 0.03 for 3 %"
+        )
     if arguments.state_mb < 1:
         return f"--state-mb {arguments.state_mb}: give 1 or more"
     if not (math.isfinite(arguments.step_ms) and arguments.step_ms > 0):
@@ -92,6 +94,9 @@ def what_is_wrong(arguments: argparse.Namespace) -> str:
         return f"--seconds {arguments.seconds:g}: give {2 * MARGIN_SECONDS:g} to 86400"
     if arguments.job is not None and not all(arguments.job.partition(":")):
         return f"--job {arguments.job}: give MODULE:FUNCTION"
+    folder = os.path.dirname(os.path.abspath(arguments.output))
+    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
+        return f"--output {arguments.output}: no file can be written into {folder}"
     return ""
 
 
