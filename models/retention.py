@@ -12,7 +12,7 @@ N3 one-at-least   so at every instant, whoever is killed, the store's newest che
 N4 one-thread     the copy is made by the training's thread: it starts no save meanwhile, so the slot is not used again
 N5 not-overtaken  a save of a step that `every` keeps is waited for before as many others are begun as would displace it
 N6 told           what was to stay and could not be copied is told of by `NotKept`, once, at the next step or at close
-N7 newest-save    a run that has gone back, or another one (`new_run=True`), saves a step again: its copy is replaced
+N7 newest-save    when a step is saved again, by a run that has gone back or another one, its copy is replaced
 """
 
 from __future__ import annotations
@@ -116,16 +116,16 @@ class Keeper:
         path = self.path_of(name)
         records = store.records()
         run = store.run or next((record.run.hex() for record in records), "")
-        record = next((record for record in records if record.step == step), None)
-        if record is None or record.run.hex() != run:
-            steps = sorted({each.step for each in records if each.run.hex() == run})
-            other = (
-                "" if record is None else " of this run; its step of that number is another run's, and can be exported"
-            )
-            raise NoStore(f"no checkpoint of step {step} in {store.path} to pin: it holds steps {steps}{other}")
-        make_directory(os.path.dirname(path))
-        copy_out(store, record, path, replace=True)
-        return path
+        mine = [record for record in records if record.run.hex() == run]
+        for record in mine:
+            if record.step == step:
+                make_directory(os.path.dirname(path))
+                copy_out(store, record, path, replace=True)
+                return path
+        told = f"no checkpoint of step {step} in {store.path} to pin: it holds steps {sorted({each.step for each in mine})}"
+        if any(record.step == step for record in records):
+            told += " of this run; its step of that number is another run's, and can be exported"
+        raise NoStore(told)
 
     def unpin(self, name: str) -> None:
         """Remove a pinned copy. Raises NoStore when there is none of that name."""
@@ -187,8 +187,8 @@ class Keeper:
         if wanted:
             path = kept.get(record.step) or os.path.join(self._directory, KEPT, f"step-{record.step:012d}{SUFFIX}")
             make_directory(os.path.dirname(path))
-            copy_out(store, record, path, replace=True)
             self._looked_into.pop(path, None)
+            copy_out(store, record, path, replace=True)
 
     def _copies(self, kept: dict[int, str]) -> list[tuple[int, float]]:
         """Step and time of each copy; one that cannot be looked into is no copy, and stays."""
