@@ -205,10 +205,13 @@ class Engine:
         is_same = layout.chunk_bytes == self.layout.chunk_bytes
         arena = self.arena if is_same else Arena(layout.chunk_bytes, self._options.buffer_count(layout))
         areas = [aligned_buffer(layout.area_bytes) for _ in self._devices]
-        directory.publish(HEADER, encode_header(layout, marked=marked).tobytes())
-        header = directory.open(HEADER)
-        self._header.close()
-        self._header, self.arena, self._areas, self.layout = header, arena, areas, layout
+        try:
+            directory.publish(HEADER, encode_header(layout, marked=marked).tobytes())
+        finally:  # whichever is there now, also one whose name is not durable yet: that one is to be marked
+            header = directory.open(HEADER)
+            self._header.close()
+            self._header = header
+        self.arena, self._areas, self.layout = arena, areas, layout
 
     def newest(self) -> Record | None:
         """The newest published record."""

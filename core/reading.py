@@ -2,8 +2,9 @@
 
 In one piece into the caller's memory, or chunk by chunk in a few buffers that are used again:
 
-    read, verify    chunk 2 ── chunk 3 ── chunk 4        a thread of its own, at most AHEAD chunks in front
-    the caller           chunk 0 ── chunk 1 ── chunk 2
+    read, verify    chunk 1 ── chunk 3 ── chunk 5        two threads, at most AHEAD chunks in front
+                       chunk 2 ── chunk 4
+    the caller             chunk 0 ── chunk 1 ── chunk 2
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .arena import huge_memory
 from .device import Device, aligned_buffer
 from .digest import digest
 from .errors import Damaged
@@ -23,8 +25,8 @@ from .incoming import as_target
 from .record import Record
 from .rules import align_up, chunk_length
 
-AHEAD = 2
-"""Chunks that are being read while one is looked at."""
+READERS, AHEAD = 2, 4
+"""Threads, and the chunks that they have read or are reading while one is looked at."""
 
 
 def payload_memory(record: Record) -> NDArray[np.uint8]:
@@ -76,9 +78,11 @@ def verified_chunks(
     The bytes lie in a buffer that is used again once the next chunk is asked for. Raises Damaged, beginning with `name`,
     when a digest is wrong or the file ends early; OSError when the medium fails.
     """
-    buffers = [aligned_buffer(align_up(min(chunk_bytes, total_bytes))) for _ in digests[: AHEAD + 1]]
+    size = align_up(min(chunk_bytes, total_bytes))
+    memory = np.frombuffer(huge_memory(max(1, size * len(digests[: AHEAD + 1]))), np.uint8)  # see arena A2
+    buffers = [memory[start : start + size] for start in range(0, memory.size, size)] if size else []
     reading: deque[tuple[NDArray[np.uint8], Future[None]]] = deque()
-    with ThreadPoolExecutor(1, thread_name_prefix="lastgood reader") as pool:
+    with ThreadPoolExecutor(READERS, thread_name_prefix="lastgood reader") as pool:
 
         def read_on(index: int) -> None:
             if index < len(digests):

@@ -57,7 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what.add_argument("--one-persist", action="store_true", help="payload and record share one persist")
     size = parser.add_argument_group("how much")
     size.add_argument("--savers", type=int, metavar="N", help=f"saves in flight at once (default {default.savers})")
-    size.add_argument("--saves", type=int, metavar="N", help=f"saves in all (default {default.saves})")
+    size.add_argument("--saves", type=int, metavar="N", help=f"saves in all (default {default.saves}; 0: any number)")
     size.add_argument("--writers", type=int, metavar="N", help=f"writers of each save (default {default.writers})")
     size.add_argument("--keep", type=int, metavar="N", help=f"checkpoints kept (default {default.keep})")
     size.add_argument("--faults", type=int, metavar="N", help="steps that may fail (default 0)")
@@ -86,6 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; returns the exit status."""
     try:
+        _check_writable(arguments.html)  # before the search, whose verdict would be lost
         if arguments.list:
             return _list(arguments.json)
         if arguments.mutants:
@@ -111,6 +112,14 @@ def run(arguments: argparse.Namespace) -> int:
     return VIOLATED if report.sentence else CLEAN
 
 
+def _check_writable(path: str | None) -> None:
+    folder = os.path.dirname(os.path.abspath(path)) if path is not None else "/"
+    if not os.path.isdir(folder):
+        raise BadChoice(f"--html {path}: No such file or directory: {folder}")
+    if path is not None and not os.access(path if os.path.exists(path) else folder, os.W_OK):
+        raise BadChoice(f"--html {path}: Permission denied")
+
+
 def _draw(report: Any, path: Path) -> None:
     """The counterexample as one page; without one there is nothing to draw, and no file is touched."""
     if report.scene is None:
@@ -123,6 +132,8 @@ def _explored(arguments: argparse.Namespace) -> Any:
     program, bounds = _program(arguments.mutant), _bounds(arguments)
     if arguments.random is not None and arguments.random < 1:
         raise BadChoice(f"--random must be at least 1, not {arguments.random}")
+    if arguments.random is not None and arguments.exhaustive:
+        raise BadChoice("--random takes samples and --exhaustive leaves nothing out: give one of them")
     if arguments.depth is not None and arguments.depth < 1:
         raise BadChoice(f"--depth must be at least 1, not {arguments.depth}")
     if arguments.depth is not None and not arguments.random:

@@ -56,7 +56,7 @@ def test_reading_that_is_given_up_leaves_no_thread() -> None:
         before = threading.active_count()
         pieces = store.chunks(record)
         next(pieces)
-        assert threading.active_count() == before + 1, "the next chunk is being read meanwhile"
+        assert before < threading.active_count() <= before + 2, "the next chunks are being read meanwhile"
         pieces.close()
         assert threading.active_count() == before
 

@@ -12,6 +12,7 @@ import pytest
 
 from lastgood.core import NotAStore, Store, StoreError, StoreInUse, WrongGeometry
 from lastgood.core import lock as locks
+from lastgood.core.directory import Directory
 from lastgood.core.record import encode_empty
 from tests.store.small import check_kept, check_no_leak, create, save
 
@@ -173,3 +174,28 @@ def test_a_store_that_was_moved_away_does_not_write_into_the_one_at_its_old_path
     for name, steps in (("store", [7]), ("idle", [7]), ("store-moved", [2, 1])):
         with Store.open(tmp_path / name, read_only=True) as store:
             check_kept(store, steps)
+
+
+def test_a_growth_whose_name_is_not_durable_leaves_no_mark_in_a_file_that_is_gone(tmp_path: Path) -> None:
+    """The header had been replaced and its directory could not be persisted: the mark of the first save went into the old
+    file, which no name led to any more. With every slot lost, the store would have passed for one that was never used."""
+
+    class Brittle(Directory):
+        is_failing = False
+
+        def persist(self) -> None:
+            if self.is_failing:
+                raise OSError(errno.EIO, "Input/output error", self.path)
+            super().persist()
+
+    directory = Brittle(tmp_path / "store")
+    with create(directory) as store:
+        store.grow(30_000)  # the engine is there
+        directory.is_failing = True
+        with pytest.raises(OSError, match="Input/output error"):
+            store.grow(50_000)
+        directory.is_failing = False
+        save(store, 1)
+    with Store.open(tmp_path / "store", read_only=True) as store:
+        assert store.marked
+        check_kept(store, [1])

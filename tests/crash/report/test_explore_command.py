@@ -72,6 +72,12 @@ def test_a_file_that_cannot_be_written_is_one_line(explore: Any, tmp_path: Path)
     assert "No such file or directory" in err
 
 
+def test_samples_of_everything_are_not_asked_for(explore: Any) -> None:
+    status, _, err = explore("--random", "10", "--exhaustive")
+    assert (status, err.count("\n")) == (2, 1)
+    assert "give one of them" in err
+
+
 def test_a_harness_that_sees_nothing_says_so(explore: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """What it calls clean means nothing then, so it does not call anything clean."""
     monkeypatch.setattr(CoreSystem, "judge", lambda self, state: None)
