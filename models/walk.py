@@ -242,6 +242,8 @@ class Walk:
         return node_of(description)
 
     def _scalar(self, value: numpy.generic) -> Node:
+        if isinstance(value, (str, bytes)) and value[-1:] in ("\0", b"\0"):
+            return self._refuse(f"numpy drops the zeros that this {type(value).__name__} ends in; pass str or bytes")
         size = value.dtype.itemsize
         return self._described(value.dtype, lambda dtype: [tags.SCALAR, dtype, value.tobytes()[:size].hex()])
 

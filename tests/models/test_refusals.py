@@ -64,6 +64,8 @@ def unusual_tensors() -> list[tuple[Any, str]]:
 
 
 CASES: list[tuple[Any, str]] = [
+    (np.str_("a\0"), "numpy drops the zeros that this str_ ends in"),
+    (np.bytes_(b"a\0\0"), "numpy drops the zeros that this bytes_ ends in"),
     (lambda: 1, "function is not plain data; remove it"),
     ([].append, "builtin_function_or_method is not plain data; remove it"),
     (functools.partial(int), "functools.partial is not plain data; save the numbers"),
