@@ -83,7 +83,7 @@ ANY_NUMBER = {1: 59, 2: 104_363}
 
 _PER_SAVER = 34  # a further saver, where nothing was counted
 _PER_SAVE = 9  # a further save of three savers or more; of two it is what the last two counts say
-_PER_FAULT = 4.8
+_PER_FAULT = 6.1
 _PER_RESTART = 2.9
 _BY_WRITERS = {1: 0.8, 2: 1.0, 3: 3.0, 4: 14.0}
 _BY_MEDIUM = {"strict": 2.7, "block": 3.1, "pmem": 3.2, "pmem-eadr": 3.2}

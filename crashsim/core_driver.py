@@ -128,7 +128,6 @@ class Driver:
         step = node.request[0]
         tag = node.words[cells.MY_TAG]
         slot = rules.slot_of(tag)
-        failed = medium
         if step == steps.WRITE_PAYLOAD:
             yield from self._writes(medium, saver, content_of(tag, life))
             return
@@ -140,23 +139,22 @@ class Driver:
             return
         if step in PERSISTS or step == steps.PERSIST_MARK:
             file = store.layout.slots if step == steps.PERSIST_MARK else slot
-            done = store.persist(medium, file)
+            yield self._result("", store.persist(medium, file), node, rules.DONE)
             if self.bounds.faults:
-                failed = store.fail_persist(medium, file)
-        elif step == steps.WRITE_RECORD:
-            done = store.write_record(medium, slot, content_of(tag, life))
-        elif step == steps.WRITE_EMPTY_RECORD:
-            done = store.write_record(medium, slot, NOTHING)
-        elif step == steps.WRITE_MARK:
-            done = store.write(medium, store.layout.mark, 1)
-        else:
-            raise AssertionError(f"the driver does not know the step {steps.NAMES[step]}")
-        yield self._result("", done, node, rules.DONE)
-        if not self.bounds.faults:
+                status = rules.BROKEN if store.rules.reports_failure else rules.DONE
+                yield self._result("x", store.fail_persist(medium, file), node, status, ("fault",))
             return
-        persists = step in PERSISTS or step == steps.PERSIST_MARK
-        lies = persists and not store.rules.reports_failure
-        yield self._result("x", failed, node, rules.DONE if lies else rules.BROKEN, ("fault",))
+        if step in (steps.WRITE_RECORD, steps.WRITE_EMPTY_RECORD):
+            content = content_of(tag, life) if step == steps.WRITE_RECORD else NOTHING
+            done = store.write_record(medium, slot, content)
+            part = [store.write(medium, store.layout.record_places(slot)[0], content)] if self.bounds.faults else []
+        else:
+            assert step == steps.WRITE_MARK, f"the driver does not know the step {steps.NAMES[step]}"
+            done, part = store.write(medium, store.layout.mark, 1), []
+        yield self._result("", done, node, rules.DONE)
+        if self.bounds.faults:  # having written nothing, all of it, or its first sectors
+            for letter, left in zip("xzy", (medium, done, *part), strict=False):
+                yield self._result(letter, left, node, rules.BROKEN, ("fault",))
 
     def _writes(self, medium: int, saver: Saver, content: int) -> Iterator[Done]:
         """One writer finishes one chunk; the last one joins. At most `writers` chunks are in hand at once.

@@ -83,6 +83,10 @@ def _after(path: str) -> str:
     return f"after {', '.join(words[:-1])}{' and ' if len(words) > 1 else ''}{words[-1]}, "
 
 
+_CAME_TO = {"x": "", "y": ", having written its first sectors", "z": ", having written all of it"}
+"""What a step that fails has done before, by the letter of its move."""
+
+
 def said(system: CoreSystem, state: State, following: State, move: str) -> Said:
     """What a saver's move is."""
     index = 3 + int(move[0])
@@ -95,9 +99,9 @@ def said(system: CoreSystem, state: State, following: State, move: str) -> Said:
         return Said(sequence, kind, _touch_text(node.request, before, now))
     step = node.request[0]
     slot = rules.slot_of(node.words[cells.MY_TAG])
-    if move.endswith("x"):
+    if move[-1] in _CAME_TO:
         lies = step not in (steps.WRITE_PAYLOAD, steps.WRITE_RECORD) and not after.worst
-        return Said(sequence, FAILS, (_LIES if lies else _FAILS[step]).format(slot=slot))
+        return Said(sequence, FAILS, (_LIES if lies else _FAILS[step]).format(slot=slot) + _CAME_TO[move[-1]])
     if move.endswith("o"):
         return Said(sequence, TELLS, "is told that it was overtaken, and stops writing")
     if step == steps.WRITE_PAYLOAD:

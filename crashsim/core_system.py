@@ -10,7 +10,7 @@ medium    the store's medium          saver    where one saver stands in its sav
 One move is one thing that one saver does: touch one shared word, write one chunk, or have its driver do the one step it
 asks for. A move is written down as the saver's digit and a letter when there is a choice:
 
-    0        saver 0 does what it is about to do          0x   ... and it fails
+    0        saver 0 does what it is about to do          0x   ... and it fails; 0y, 0z: having written a part, all
     0a 0b    saver 0 writes chunk a, b                     0o   saver 0 is told that it was overtaken
     P3/ K/   a crash, recovery to the end (`core_aftermath` has the details), and every saver starts anew
 

@@ -19,7 +19,7 @@ from .search import Counterexample
 
 VERSION = "x1"
 _DIGESTS = {"t": "trusted", "i": "ignored", "n": ""}
-_MOVE = re.compile(r"[0-9][a-hxo]?|(?:(?:K[0-9]*|P[0-9]+)(?::[0-9]+x?)?)+/")
+_MOVE = re.compile(r"[0-9][a-hoxyz]?|(?:(?:K[0-9]*|P[0-9]+)(?::[0-9]+x?)?)+/")
 _CRASH = re.compile(r"(?:(?:K[0-9]*|P[0-9]+)(?::[0-9]+x?|/)?)*")
 
 

@@ -45,7 +45,7 @@ def test_a_path_is_told_crash_by_crash() -> None:
         (STRING.replace(".t.", ".q."), "unknown digests"),
         (STRING.replace("newest-survives", "no-such"), "unknown promise"),
         (STRING.replace(".u0000", ".z0000"), "schedule"),
-        (STRING.replace("0a0b", "0a0z"), "schedule"),
+        (STRING.replace("0a0b", "0a0q"), "schedule"),
         (STRING + "!", "schedule"),
     ],
 )

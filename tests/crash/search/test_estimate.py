@@ -15,7 +15,7 @@ from lastgood.crashsim.bounds import AT_MOST, LIMITS, Bounds, estimate
         pytest.param(Bounds(saves=4, writers=1), 22_765, id="one-writer"),
         pytest.param(Bounds(saves=3, writers=3), 11_609, id="three-writers"),
         pytest.param(Bounds(saves=4, keep=2), 29_716, id="keep-two"),
-        pytest.param(Bounds(saves=3, faults=1), 31_625, id="a-fault"),
+        pytest.param(Bounds(saves=3, faults=1), 40_360, id="a-fault"),
         pytest.param(Bounds(saves=3, restarts=1), 19_201, id="a-restart"),
         pytest.param(Bounds(medium="block"), 51_729, id="block"),
         pytest.param(Bounds(medium="pmem"), 64_431, id="pmem"),
