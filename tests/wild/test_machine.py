@@ -465,7 +465,7 @@ def listened(path: Path, work: Callable[[], None]) -> tuple[int, str]:
     return in_a_child(logging_work), (path / "log").read_text() + (path / "trace").read_text()
 
 
-@pytest.mark.parametrize("how", [pytest.param("careless", marks=pytest.mark.nightly), "preempt"])
+@pytest.mark.parametrize("how", ["careless", "preempt"])
 def test_o_46_signals_while_saves_run(tmp_path: Path, how: str) -> None:
     """O-46: a save that was made inside the signal handler sometimes never ended, until the scheduler killed the job.
 
