@@ -40,7 +40,11 @@ class Arena:
         assert count >= 2, "one buffer fills while another is written"
         self.buffer_bytes = buffer_bytes
         self.count = count
-        self._memory = np.frombuffer(huge_memory(buffer_bytes * count), np.uint8)
+        try:
+            self._memory = np.frombuffer(huge_memory(self.total_bytes), np.uint8)
+        except (OSError, OverflowError) as error:
+            reason = f"no memory for staging_bytes={self.total_bytes}: give less, at least two chunks are used"
+            raise OSError(errno.ENOMEM, reason) from error
         self._free = list(range(count))
         self._waiting: list[int] = []
         self._given_back = threading.Condition(threading.Lock())
@@ -92,11 +96,7 @@ def huge_memory(length: int) -> mmap.mmap:
     Empty, not absent: where nothing is mapped a child's own memory comes to lie, and would be unmapped together with the
     store that the child inherited.
     """
-    try:
-        memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except (OSError, OverflowError) as error:
-        reason = f"no memory for staging_bytes={length}: give less, at least two chunks are used"
-        raise OSError(errno.ENOMEM, reason) from error
+    memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     for advice in (getattr(mmap, "MADV_HUGEPAGE", None), _WIPE_ON_FORK):
         if advice is not None:
             with contextlib.suppress(OSError):  # a kernel built without huge pages, or older than the advice

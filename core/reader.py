@@ -267,12 +267,11 @@ class Reader:
     def verify(self) -> list[FileReport]:
         """Read every byte of every file and say what is in it."""
         self._check_open()
-        header = read_header(self._directory)
         picture = None
         for looks in range(1, _LOOKS + 1):
-            layout = read_header(self._directory).layout
-            scan = Scan(layout, self._devices, strict_io=False)
-            kept = scan.in_order()[: layout.keep]
+            header = read_header(self._directory)
+            scan = Scan(header.layout, self._devices, strict_io=False)
+            kept = scan.in_order()[: header.layout.keep]
             reports = report_on(header, scan, kept, self._payload)
             is_sound = not any(report.state == "damaged" for report in reports[1:])
             if is_sound or scan.picture() == picture or not self._has_moved(kept, looks):

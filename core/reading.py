@@ -78,9 +78,11 @@ def verified_chunks(
     The bytes lie in a buffer that is used again once the next chunk is asked for. Raises Damaged, beginning with `name`,
     when a digest is wrong or the file ends early; OSError when the medium fails.
     """
+    if not digests:
+        return
     size = align_up(min(chunk_bytes, total_bytes))
-    memory = np.frombuffer(huge_memory(max(1, size * len(digests[: AHEAD + 1]))), np.uint8)  # see arena A2
-    buffers = [memory[start : start + size] for start in range(0, memory.size, size)] if size else []
+    memory = np.frombuffer(huge_memory(size * len(digests[: AHEAD + 1])), np.uint8)  # as the arena's (A2)
+    buffers = [memory[start : start + size] for start in range(0, memory.size, size)]
     reading: deque[tuple[NDArray[np.uint8], Future[None]]] = deque()
     with ThreadPoolExecutor(READERS, thread_name_prefix="lastgood reader") as pool:
 

@@ -304,6 +304,10 @@ def test_any_other_file_is_refused(text: str, tmp_path: Path) -> None:
         (["--seconds", "5"], "--seconds 5: give 12 to 86400"),
         (["--seconds", "nan"], "--seconds nan: give 12"),
         (["--job", "nothing"], "--job nothing: give MODULE:FUNCTION"),
+        (
+            ["--output", "/no/such/folder/tuned.json"],
+            "--output /no/such/folder/tuned.json: no file can be written into",
+        ),
     ],
 )
 def test_bad_usage_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

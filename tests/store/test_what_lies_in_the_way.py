@@ -52,6 +52,23 @@ def test_where_directories_cannot_be_locked_the_file_alone_counts(
         Store.open(tmp_path / "store")
 
 
+def test_a_lock_file_that_may_not_be_opened_is_not_said_to_be_in_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create(tmp_path / "store").close()
+    opened = os.open
+
+    def refused(path: str, *rest: int) -> int:
+        if path == str(tmp_path / "store" / "lock"):
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return opened(path, *rest)
+
+    monkeypatch.setattr(locks.os, "open", refused)
+    with pytest.raises(PermissionError) as caught:
+        Store.open(tmp_path / "store")
+    assert caught.value.filename == str(tmp_path / "store" / "lock")
+
+
 @pytest.mark.parametrize("name", ["lock", "slot-0007", "header.new"])
 def test_files_of_somebody_else_are_not_taken_for_leftovers(tmp_path: Path, name: str) -> None:
     """Their names alone made `create` remove them."""
