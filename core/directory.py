@@ -18,7 +18,7 @@ import numpy as np
 
 from .device import Device, aligned_buffer
 from .errors import NoStore, NotAStore, StoreError
-from .files import BufferedFile, DirectFile
+from .files import BufferedFile, DirectFile, naming
 from .layout import LOCK
 from .lock import WriterLock, writer_alive
 from .mapped import MappedFile
@@ -128,9 +128,7 @@ class Directory:
             return DirectFile(path, create=create, writable=writable)
         if self.device_kind == "buffered":
             return BufferedFile(path, create=create, writable=writable)
-        persistence = "msync" if self.device_kind == "mapped" else "pmem"
-        emulate = self.device_kind == "emulated-pmem"
-        return MappedFile(path, create=create, writable=writable, persistence=persistence, emulate=emulate)
+        return MappedFile(path, self.device_kind, create=create, writable=writable)
 
     def publish(self, name: str, content: bytes) -> None:
         """Make a whole file appear under `name`, durably: write aside, persist, rename, persist the directory."""
@@ -194,10 +192,10 @@ def persist_directory(path: str) -> None:
     """fsync a directory. Raises OSError with the path, except where the file system has no such thing."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(descriptor)
+        with naming(path):
+            os.fsync(descriptor)
     except OSError as error:
         if error.errno not in _CANNOT:
-            error.filename = path
             raise
     finally:
         os.close(descriptor)

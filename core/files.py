@@ -15,6 +15,8 @@ import ctypes
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,16 @@ def _start_write_back() -> Any:
 
 
 _sync_file_range = _start_write_back()
+
+
+@contextmanager
+def naming(path: str) -> Iterator[None]:
+    """Let an OSError that comes from inside carry the path."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = path
+        raise
 
 
 class BufferedFile:
@@ -62,22 +74,16 @@ class BufferedFile:
         view = data.data
         done = 0
         while done < len(view):
-            try:
+            with naming(self.path):
                 count = os.pwrite(self._descriptor, view[done:], offset + done)
-            except OSError as error:
-                error.filename = self.path
-                raise
             if count == 0:
                 raise OSError(errno.EIO, "the device took no bytes", self.path)
             done += count
 
     def persist(self) -> None:
         """See Device. A second call after a failure proves nothing: the kernel has marked the pages clean."""
-        try:
+        with naming(self.path):
             os.fdatasync(self._descriptor)
-        except OSError as error:
-            error.filename = self.path
-            raise
 
     def read(self, offset: int, into: NDArray[np.uint8]) -> None:
         """See Device."""
@@ -87,11 +93,8 @@ class BufferedFile:
         """Read until `needed` bytes are there; what the view has beyond them may come or not."""
         done = 0
         while done < needed:
-            try:
+            with naming(self.path):
                 count = os.preadv(self._descriptor, [view[done:]], offset + done)
-            except OSError as error:
-                error.filename = self.path
-                raise
             done += count
             if done < needed and (count == 0 or offset + done >= self.size()):
                 raise EOFError(f"{self.path} ends at byte {offset + done}, {needed - done} bytes early")
@@ -106,15 +109,12 @@ class BufferedFile:
     def allocate(self, length: int) -> None:
         """See Device."""
         try:
-            try:
+            with naming(self.path):
                 os.posix_fallocate(self._descriptor, 0, length)
-            except OSError as error:
-                if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
-                    raise
-                self._extend(length)  # a file system without fallocate: only written bytes are reserved
         except OSError as error:
-            error.filename = self.path
-            raise
+            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+                raise
+            self._extend(length)  # a file system without fallocate: only written bytes are reserved
 
     def _extend(self, length: int) -> None:
         zeros = aligned_buffer(align_up(1 << 20))

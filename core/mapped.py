@@ -1,10 +1,11 @@
 """`MappedFile`: a file as memory, made durable by msync or, on persistent memory, by the processor alone.
 
-msync   writes are copies into the mapping; `persist` is msync(MS_SYNC). The path that the published system takes on disks.
-pmem    a DAX mapping with MAP_SYNC: writes are non-temporal stores, a cache line at a time, followed by a fence *of the
-        same thread* before `write` returns. A fence orders only its own thread's stores, so it cannot be left to the
-        thread that calls `persist`. Cache-line fences on a mapping that is not DAX make nothing durable, so anything
-        else is refused; `emulate=True` runs the same instructions on any file and promises nothing, for tests.
+mapped          writes are copies into the mapping; `persist` is msync(MS_SYNC). What the published system does on disks.
+pmem            a DAX mapping with MAP_SYNC: writes are non-temporal stores, a cache line at a time, followed by a fence
+                *of the same thread* before `write` returns. A fence orders only its own thread's stores, so it cannot
+                be left to the thread that calls `persist`. Cache-line fences on a mapping that is not DAX make nothing
+                durable, so anything else is refused.
+emulated-pmem   the same instructions on any file. It promises nothing: for tests.
 
 Device rules D1–D4 hold; lengths and offsets are whole pages. Trusted: MAP_SYNC, and that the platform drains its write
 queues at power loss (ADR).
@@ -21,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import StoreError
-from .files import BufferedFile
+from .files import BufferedFile, naming
 from .jit import JIT, kernel
 from .rules import PAGE_BYTES
 
@@ -46,23 +47,13 @@ else:
 
 
 class MappedFile(BufferedFile):
-    """A file through a shared mapping. `persistence` is "msync" or "pmem"."""
+    """A file through a shared mapping. `kind` is "mapped", "pmem" or "emulated-pmem"."""
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        create: bool = False,
-        writable: bool = True,
-        persistence: str = "msync",
-        emulate: bool = False,
-    ) -> None:
-        """Open and map `path`. Raises StoreError for "pmem" on a file system without DAX, unless `emulate`."""
-        assert persistence in ("msync", "pmem")
+    def __init__(self, path: str, kind: str, *, create: bool = False, writable: bool = True) -> None:
+        """Open and map `path`. Raises StoreError for "pmem" on a file system without DAX."""
         super().__init__(path, create=create, writable=writable)
         self._writable = writable
-        self._persistence = persistence
-        self._emulate = emulate
+        self._kind = kind
         self._map: mmap.mmap | None = None
         self._bytes = np.empty(0, np.uint8)
         try:
@@ -77,17 +68,17 @@ class MappedFile(BufferedFile):
             return
         protection = mmap.PROT_READ | (mmap.PROT_WRITE if self._writable else 0)
         flags = mmap.MAP_SHARED
-        if self._persistence == "pmem" and not self._emulate:
+        if self._kind == "pmem":
             flags = _MAP_SHARED_VALIDATE | _MAP_SYNC
         try:
-            self._map = mmap.mmap(self._descriptor, length, flags, protection)
+            with naming(self.path):
+                self._map = mmap.mmap(self._descriptor, length, flags, protection)
         except OSError as error:
-            if flags != mmap.MAP_SHARED and error.errno in (errno.EOPNOTSUPP, errno.EINVAL):
+            if self._kind == "pmem" and error.errno in (errno.EOPNOTSUPP, errno.EINVAL):
                 raise StoreError(
                     f"{self.path} is not on persistent memory (no DAX mapping): fences would make nothing durable there;"
                     " use device='mapped', 'direct' or 'auto'"
                 ) from error
-            error.filename = self.path
             raise
         self._bytes = np.frombuffer(self._map, np.uint8)
 
@@ -96,21 +87,18 @@ class MappedFile(BufferedFile):
         if offset + data.size > self._bytes.size:
             raise OSError(errno.ENOSPC, "the file has no room there", self.path)
         target = self._bytes[offset : offset + data.size]
-        if self._persistence == "pmem":
+        if self._kind == "mapped":
+            target[:] = data
+        else:
             assert offset % PAGE_BYTES == 0
             assert data.size % PAGE_BYTES == 0
             store_and_fence(data, target)
-        else:
-            target[:] = data
 
     def persist(self) -> None:
         """See Device. On persistent memory every writer has fenced its own stores already."""
-        if self._persistence == "msync" and self._map is not None:
-            try:
+        if self._kind == "mapped" and self._map is not None:
+            with naming(self.path):
                 self._map.flush()
-            except OSError as error:
-                error.filename = self.path
-                raise
 
     def read(self, offset: int, into: NDArray[np.uint8]) -> None:
         """See Device."""
