@@ -18,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from . import steps
-from .arena import Arena
 from .atomics import load
 from .cells import KEPT, ROOT, new_cells
 from .device import Device, aligned_buffer
@@ -46,7 +45,7 @@ class Engine:
         self.words = words_for(layout.slot_count)
         self.records: list[Record | None] = [None] * layout.slot_count
         self._options = options
-        self.arena = Arena(layout.chunk_bytes, options.buffer_count(layout))
+        self.arena = options.arena(layout)
         self.writers = Writers(options.writers, layout.store.hex()[:8])
         self.failures: deque[Ticket] = deque()
         self.counters = Counters()
@@ -203,7 +202,7 @@ class Engine:
         assert layout.slot_count == len(self._devices)
         assert layout.slot_bytes >= self.layout.slot_bytes
         is_same = layout.chunk_bytes == self.layout.chunk_bytes
-        arena = self.arena if is_same else Arena(layout.chunk_bytes, self._options.buffer_count(layout))
+        arena = self.arena if is_same else self._options.arena(layout)
         areas = [aligned_buffer(layout.area_bytes) for _ in self._devices]
         try:
             directory.publish(HEADER, encode_header(layout, marked=marked).tobytes())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .arena import Arena
 from .errors import StoreError, WrongGeometry
 from .incoming import whole_number
 from .layout import Layout
@@ -55,3 +56,9 @@ class Options:
         """Staging buffers, of one chunk each."""
         wanted = layout.slot_bytes if self.staging_bytes is None else self.staging_bytes
         return max(FEWEST_BUFFERS, chunk_count(wanted, layout.chunk_bytes))
+
+    def arena(self, layout: Layout) -> Arena:
+        """Fresh staging memory. Where a save waits for what it needs, a younger one fills a quarter ahead of an older."""
+        count = self.buffer_count(layout)
+        ahead = max(layout.in_flight, count // 4) if self.overload == "block" else count
+        return Arena(layout.chunk_bytes, count, ahead)

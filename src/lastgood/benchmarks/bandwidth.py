@@ -18,6 +18,7 @@ from . import raw
 CHUNK = 4 * raw.MEGABYTE
 RAW_THREADS = (1, 2, 4)
 COPYING = ", over raw calls that copy first"
+READING = ", over raw calls that read the bytes first"
 
 
 @dataclass(frozen=True)
@@ -39,9 +40,9 @@ def noise(length: int) -> NDArray[np.uint8]:
 def saving(directory: str, payload: int, repetitions: int, progress: Callable[[str], None]) -> list[Cell]:
     """Persisted bandwidth of `Store.save` with 1, 2 and 4 in flight, over the best raw overwrite of the same bytes.
 
-    Raw and store take turns, raw with one, two and four threads, and once more where each thread copies its chunk first:
-    what the copy alone takes from the device on this machine. Files are written once beforehand, since first writes into
-    fresh blocks are another matter.
+    Raw and store take turns, raw with one, two and four threads, and again where each thread first copies its chunk, or
+    only reads it: what a copy, and a digest without one, take from the device on this machine. Files are written once
+    beforehand, since first writes into fresh blocks are another matter.
     """
     saves = max(4, 2**30 // payload)
     source = noise(payload)
@@ -49,6 +50,7 @@ def saving(directory: str, payload: int, repetitions: int, progress: Callable[[s
     buffers[:] = source  # memory never written is one page of zeros, which every cache holds
     descriptors = [raw.open_direct(os.path.join(directory, f"raw-{payload}-{index}"), payload) for index in range(3)]
     raw.write_rate(descriptors, buffers, payload, CHUNK, 2, 3)
+    ways = {"": None, COPYING: raw.copying(source), READING: raw.reading}
     cells = []
     for in_flight in (1, 2, 4):
         name = f"save {payload // raw.MEGABYTE} MB, {in_flight} in flight"
@@ -59,18 +61,18 @@ def saving(directory: str, payload: int, repetitions: int, progress: Callable[[s
                 store.save(source, step=step).wait()
             _save_rate(store, source, saves)  # staging memory is touched for the first time here
             ours: list[float] = []
-            plain: dict[int, list[float]] = {threads: [] for threads in RAW_THREADS}
-            copied: dict[int, list[float]] = {threads: [] for threads in RAW_THREADS}
+            limits: dict[tuple[str, int], list[float]] = {(way, threads): [] for way in ways for threads in RAW_THREADS}
             for _ in range(repetitions):
                 for threads in RAW_THREADS:
-                    plain[threads].append(raw.write_rate(descriptors, buffers, payload, CHUNK, threads, saves))
+                    for way, prepare in ways.items():
+                        rate = raw.write_rate(descriptors, buffers, payload, CHUNK, threads, saves, prepare)
+                        limits[way, threads].append(rate)
                     ours.append(_save_rate(store, source, saves))
-                    copied[threads].append(raw.write_rate(descriptors, buffers, payload, CHUNK, threads, saves, source))
         mine = statistics.median(ours)
-        # The best median, not the median of the best: the largest of several noisy samples is mostly noise.
-        limit, copying = (max(statistics.median(each) for each in limits.values()) for limits in (plain, copied))
-        cells.append(Cell(name, mine, limit, mine / limit, ours))
-        cells.append(Cell(name + COPYING, mine, copying, mine / copying, ours))
+        for way in ways:
+            # The best median, not the median of the best: the largest of several noisy samples is mostly noise.
+            limit = max(statistics.median(limits[way, threads]) for threads in RAW_THREADS)
+            cells.append(Cell(name + way, mine, limit, mine / limit, ours))
         _remove(path)
     for descriptor in descriptors:
         os.close(descriptor)
@@ -86,7 +88,10 @@ def _save_rate(store: Store, source: NDArray[np.uint8], saves: int) -> float:
 
 
 def tiny(directory: str, repetitions: int) -> list[Cell]:
-    """Seconds of a 4 KiB save until durable, with two persists and with one, over two bare pwrite + fdatasync pairs."""
+    """Seconds of a 4 KiB save until durable, with two persists and with one, over two bare pwrite + fdatasync pairs.
+
+    The third row is seconds per save of a stream of them, four in flight, two persists.
+    """
     descriptor = raw.open_direct(os.path.join(directory, "raw-tiny"), 2 * 4096)
     page = raw.aligned_memory(4096)
     content = noise(4096)
@@ -102,6 +107,12 @@ def tiny(directory: str, repetitions: int) -> list[Cell]:
                 limits.append(raw.small_pairs_seconds(descriptor, page, 2))
         mine, bare = statistics.median(ours[20:]), statistics.median(limits[20:])
         cells.append(Cell(f"tiny save, {persists} persists, seconds", mine, bare, mine / bare, []))
+    with Store.create(os.path.join(directory, "tiny-stream"), slot_bytes=4096, in_flight=4) as store:
+        rounds = range(11)
+        ours = [len(content) / _save_rate(store, content, repetitions // 10) for _ in rounds]
+        limits = [raw.small_pairs_seconds(descriptor, page, repetitions // 5) / (repetitions // 10) for _ in rounds]
+    mine, bare = statistics.median(ours[1:]), statistics.median(limits[1:])
+    cells.append(Cell("tiny saves in a row, 4 in flight, seconds each", mine, bare, mine / bare, ours[1:]))
     os.close(descriptor)
     return cells
 

@@ -13,7 +13,7 @@ from lastgood.core import Store, WrongGeometry
 from lastgood.core.digest import IMPLEMENTATION, copy_digest, digest
 
 from . import raw
-from .bandwidth import CHUNK, COPYING, Cell, noise, opening_and_reading, saving, tiny
+from .bandwidth import CHUNK, COPYING, READING, Cell, noise, opening_and_reading, saving, tiny
 from .freshness import mean_age
 from .start import cold_and_warm
 from .stopping import scratch
@@ -40,13 +40,15 @@ def _measure(directory: str, payloads: list[int], quick: bool, progress: Progres
     cells: list[Cell] = []
     for payload in payloads:
         cells += saving(directory, payload, 3 if quick else 5, progress)
-    figures["persisted_over_raw"] = min(cell.ratio for cell in cells if not cell.name.endswith(COPYING))
+    figures["persisted_over_raw"] = min(cell.ratio for cell in cells if not cell.name.endswith((COPYING, READING)))
     figures["persisted_over_copied_raw"] = min(cell.ratio for cell in cells if cell.name.endswith(COPYING))
+    figures["persisted_over_read_raw"] = min(cell.ratio for cell in cells if cell.name.endswith(READING))
     progress("tiny saves")
-    two, one = tiny(directory, 200 if quick else 1000)
+    two, one, stream = tiny(directory, 200 if quick else 1000)
     figures["tiny_over_bare"], figures["tiny_one_persist_over_bare"] = two.ratio, one.ratio
+    figures["tiny_stream_over_bare"] = stream.ratio
     progress("staleness under saturation")
-    figures.update(_staleness(directory, 64 * raw.MEGABYTE if quick else payloads[0], 1.5 if quick else 6.0))
+    figures.update(_staleness(directory, 64 * raw.MEGABYTE if quick else payloads[0], 1.0 if quick else 6.0))
     progress("opening and reading")
     opened, read = opening_and_reading(directory, payloads[-1], 4 if quick else 8, 5)
     figures["open_over_records"], figures["read_over_raw"] = opened.ratio, read.ratio
@@ -54,7 +56,7 @@ def _measure(directory: str, payloads: list[int], quick: bool, progress: Progres
     figures.update(cold_and_warm(directory))
     progress("a thousand saves")
     figures.update(_growth(directory))
-    figures["cells"] = [asdict(cell) for cell in [*cells, two, one, opened, read]]
+    figures["cells"] = [asdict(cell) for cell in [*cells, two, one, stream, opened, read]]
     return figures
 
 

@@ -9,11 +9,15 @@ import mmap
 import os
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
 
 MEGABYTE = 2**20
+
+Prepare = Callable[[NDArray[np.uint8], int], object]
+"""What a thread does with a chunk's buffer and offset before it writes it."""
 
 
 def aligned_memory(length: int) -> NDArray[np.uint8]:
@@ -39,12 +43,9 @@ def write_payload(
     payload: int,
     chunk: int,
     threads: int,
-    source: NDArray[np.uint8] | None = None,
+    prepare: Prepare | None = None,
 ) -> None:
-    """Overwrite `payload` bytes in chunks from reused buffers with some threads, then fdatasync.
-
-    With a `source` each chunk is copied from there into its buffer first: the least that a save does whose caller goes on.
-    """
+    """Overwrite `payload` bytes in chunks from reused buffers with some threads, then fdatasync; `prepare` each first."""
     offsets = iter(range(0, payload, chunk))
     turn = threading.Lock()
 
@@ -56,8 +57,8 @@ def write_payload(
                 return
             start = offset % (buffers.size - chunk + 1) // chunk * chunk
             piece = buffers[start : start + min(chunk, payload - offset)]
-            if source is not None:
-                np.copyto(piece, source[offset : offset + piece.size])
+            if prepare is not None:
+                prepare(piece, offset)
             os.pwrite(descriptor, piece.data, offset)
 
     helpers = [threading.Thread(target=work) for _ in range(threads - 1)]
@@ -76,12 +77,12 @@ def write_rate(
     chunk: int,
     threads: int,
     saves: int,
-    source: NDArray[np.uint8] | None = None,
+    prepare: Prepare | None = None,
 ) -> float:
     """Persisted bytes per second over several payloads, one after the other; see `write_payload`."""
     began = time.perf_counter()
     for save in range(saves):
-        write_payload(descriptors[save % len(descriptors)], buffers, payload, chunk, threads, source)
+        write_payload(descriptors[save % len(descriptors)], buffers, payload, chunk, threads, prepare)
     return saves * payload / (time.perf_counter() - began)
 
 
@@ -110,9 +111,18 @@ def copy_rate(source: NDArray[np.uint8], buffer: NDArray[np.uint8]) -> float:
     return source.size / (time.perf_counter() - began)
 
 
+def copying(source: NDArray[np.uint8]) -> Prepare:
+    """Each chunk is copied from `source` first: the least that a save does whose caller goes on."""
+    return lambda piece, offset: np.copyto(piece, source[offset : offset + piece.size])
+
+
+def reading(piece: NDArray[np.uint8], offset: int) -> object:
+    """Each chunk's bytes are read once where they lie: the least that a digest does, without a copy."""
+    return piece.view(np.uint64).sum()
+
+
 def memory_read_rate(source: NDArray[np.uint8]) -> float:
     """Bytes per second of reading memory once: the sum of its 64-bit words."""
-    words = source.view(np.uint64)
     began = time.perf_counter()
-    words.sum()
+    reading(source, 0)
     return source.size / (time.perf_counter() - began)
