@@ -9,13 +9,12 @@ import pytest
 
 from lastgood.core import Store
 from tests.process.nursery import Nursery
-from tests.process.test_kills import NIGHTLY
 
 
 @pytest.mark.slow
-def test_a_hundred_forks_while_saving(nursery: Nursery, swift: Path) -> None:
+def test_three_hundred_forks_while_saving(nursery: Nursery, swift: Path) -> None:
     """No child writes, closes or hangs, and no child's exit disturbs the parent, whose every save ends well."""
-    child = nursery.program("forking", swift / "store", 300 if NIGHTLY else 100)
+    child = nursery.program("forking", swift / "store", 300)
     assert child.wait(240) == 0, child.stderr
     assert child.stderr == ""
     with Store.open(swift / "store", read_only=True) as store:

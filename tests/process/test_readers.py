@@ -15,9 +15,9 @@ from lastgood.core.files import BufferedFile
 from lastgood.core.jit import JIT
 from tests.process.ledger import Ledger
 from tests.process.nursery import Nursery
-from tests.process.test_kills import NIGHTLY, skip_unless_possible
+from tests.process.test_kills import skip_unless_possible
 
-READS = (10_000 if NIGHTLY else 1_500) if JIT else 200
+READS = 10_000 if JIT else 200
 
 
 def read_beside_a_writer(nursery: Nursery, place: Path, device: str, reads: int) -> None:
