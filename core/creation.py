@@ -190,19 +190,8 @@ def _why_no_header(directory: Directory) -> StoreError:
     return NoStore(f"no store at {directory.path}: the directory is empty")
 
 
-def open_slots(directory: Directory, layout: Layout, *, writable: bool) -> list[Device | None]:
-    """Every slot file, None where it is missing."""
-    devices: list[Device | None] = [None] * layout.slot_count
-    try:
-        open_missing(directory, devices, writable=writable)
-    except BaseException:
-        close_all(devices)
-        raise
-    return devices
-
-
 def open_missing(directory: Directory, devices: list[Device | None], *, writable: bool) -> None:
-    """Open those that are None and are there now: a writer makes anew what is missing.
+    """Open those slot files that are None and are there now: a writer makes anew what is missing.
 
     One that cannot be opened does not keep a reader from the others.
     """

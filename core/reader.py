@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .creation import close_all, open_missing, open_slots, read_header
+from .creation import close_all, open_missing, read_header
 from .device import Device
 from .directory import Directory
 from .engine import Engine
@@ -50,8 +50,9 @@ class Reader:
         self._closed = False
         self._live: Engine | None = None
         self._passed_over: list[str] = []
-        self._devices: list[Device | None] = open_slots(directory, header.layout, writable=writable)
+        self._devices: list[Device | None] = [None] * header.layout.slot_count
         try:
+            open_missing(directory, self._devices, writable=writable)
             self._scan = self._look(header)
         except BaseException:
             close_all(self._devices)
@@ -101,14 +102,11 @@ class Reader:
     def records(self) -> list[Record]:
         """The records of the checkpoints that are kept, newest first."""
         self._check_open()
-        records = self._seen()
-        for looks in range(1, _LOOKS + 1):
-            # Beside a writer a record that looks torn may be in the writing: two looks must agree.
-            picture = self._scan.picture()
-            if self._writable or not self._scan.reasons or not self._has_moved(records, looks):
-                break
+        pictures: list[Any] = []
+        for _ in range(_LOOKS):
             records = self._seen()
-            if self._scan.picture() == picture:
+            is_torn = self._scan.reasons and not self._writable  # it may be in the writing
+            if self._is_settled(records, self._scan.picture() if is_torn else None, pictures):
                 break
         return records
 
@@ -173,8 +171,8 @@ class Reader:
                 if self._live is None:
                     self._check_open()
                     raise  # else saves have begun meanwhile in another thread, and used the slot again
-        picture: Any = None
-        for looks in range(1, _LOOKS + 1):
+        pictures: list[Any] = []
+        for _ in range(_LOOKS):
             kept = self.records()
             # Not only those to be kept: when the newest ones are not whole, older leftovers may be.
             usable = kept if self._live is not None else self._scan.in_order()
@@ -184,8 +182,7 @@ class Reader:
                 raise self._nothing(step)
             found, failures = self._first_whole(candidates, into)
             seen = self._scan.picture() if self._live is None else kept
-            if failures and seen != picture and self._has_moved(kept, looks):
-                picture = seen
+            if not self._is_settled(kept, seen if failures else None, pictures):
                 continue
             self._passed_over = [*rejected, *failures]
             if strict and self._passed_over:
@@ -224,11 +221,19 @@ class Reader:
                 failures.append(str(reason))
         return None, failures
 
-    def _has_moved(self, candidates: list[Record], looks: int) -> bool:
-        """Whether a mismatch may come from a writer that used the slot again meanwhile (V2), and is gone perhaps.
+    def _is_settled(self, kept: list[Record], picture: Any, pictures: list[Any]) -> bool:
+        """Whether a mismatch cannot come from a writer that uses the slot again meanwhile (V2).
 
-        Not when a second look shows the same records: a slot is used again only once a newer record can be seen.
+        `picture` is what was seen with it, None without one; `pictures` are those before. Two looks that agree saw damage: a
+        slot is used again only once a newer record can be seen.
         """
+        if picture is None or picture in pictures[-1:]:
+            return True
+        pictures.append(picture)
+        return not self._has_moved(kept, len(pictures))
+
+    def _has_moved(self, candidates: list[Record], looks: int) -> bool:
+        """Whether a writer is at work, or was since these records were seen."""
         self._check_open()  # nor is it damage that another thread has closed the files
         if self._live is None and self._directory.writer_alive():
             time.sleep(0.001 * looks)
@@ -267,16 +272,15 @@ class Reader:
     def verify(self) -> list[FileReport]:
         """Read every byte of every file and say what is in it."""
         self._check_open()
-        picture = None
-        for looks in range(1, _LOOKS + 1):
+        pictures: list[Any] = []
+        for _ in range(_LOOKS):
             header = read_header(self._directory)
             scan = Scan(header.layout, self._devices, strict_io=False)
             kept = scan.in_order()[: header.layout.keep]
             reports = report_on(header, scan, kept, self._payload)
-            is_sound = not any(report.state == "damaged" for report in reports[1:])
-            if is_sound or scan.picture() == picture or not self._has_moved(kept, looks):
+            is_damaged = any(report.state == "damaged" for report in reports[1:])
+            if self._is_settled(kept, scan.picture() if is_damaged else None, pictures):
                 break
-            picture = scan.picture()
         return reports
 
     def _check_open(self) -> None:

@@ -37,25 +37,16 @@ def payload_memory(record: Record) -> NDArray[np.uint8]:
 def fetch_payload(device: Device, record: Record, into: Any) -> NDArray[np.uint8]:
     """The verified payload, in the front of the caller's memory `into`, or in fresh memory when that is None.
 
-    Raises as `read_payload` and `as_target` do.
+    Each chunk is verified as soon as it is read. Raises Damaged, naming the chunk, when a digest is wrong or the file ends
+    early; OSError when the medium fails; and as `as_target` does.
     """
     payload = payload_memory(record) if into is None else as_target(into, record.payload_bytes, record.step)
-    read_payload(device, record, payload)
-    return payload
-
-
-def read_payload(device: Device, record: Record, into: NDArray[np.uint8]) -> None:
-    """Fill `into` (exactly `record.payload_bytes`) chunk by chunk, each verified as soon as it is read.
-
-    Raises Damaged, naming the chunk, when a digest is wrong or the file ends early; OSError when the medium fails.
-    """
-    assert into.size == record.payload_bytes
     name = f"step {record.step} in slot {record.slot}"
-    start = 0
     for index in range(len(record.digests)):
-        length = chunk_length(record.payload_bytes, record.chunk_bytes, index)
-        _fetch_chunk(device, record.payload_offset + start, into[start : start + length], record.digests, index, name)
-        start += length
+        start = index * record.chunk_bytes
+        piece = payload[start : start + record.chunk_bytes]
+        _fetch_chunk(device, record.payload_offset + start, piece, record.digests, index, name)
+    return payload
 
 
 def _fetch_chunk(
