@@ -38,6 +38,8 @@ from .replay import BadReplay, decode
 CLEAN, VIOLATED, BAD_USAGE = 0, 1, 2
 DIGESTS = {"trusted": ("trusted",), "ignored": ("ignored",), "both": ("trusted", "ignored")}
 SECOND_LIMIT = 60.0
+MOST_WALKED = {"random": 10**6, "depth": 100}
+"""What would take hours, and more changes than a short walk has moves."""
 
 
 class BadChoice(ValueError):
@@ -130,12 +132,12 @@ def _draw(report: Any, path: Path) -> None:
 
 def _explored(arguments: argparse.Namespace) -> Any:
     program, bounds = _program(arguments.mutant), _bounds(arguments)
-    if arguments.random is not None and arguments.random < 1:
-        raise BadChoice(f"--random must be at least 1, not {arguments.random}")
+    for name, most in MOST_WALKED.items():
+        value = getattr(arguments, name)
+        if value is not None and not 1 <= value <= most:
+            raise BadChoice(f"--{name} must be 1 to {most}, not {value}")
     if arguments.random is not None and arguments.exhaustive:
         raise BadChoice("--random takes samples and --exhaustive leaves nothing out: give one of them")
-    if arguments.depth is not None and arguments.depth < 1:
-        raise BadChoice(f"--depth must be at least 1, not {arguments.depth}")
     if arguments.depth is not None and not arguments.random:
         raise BadChoice("--depth is of random walks: say how many with --random N")
     if arguments.promise not in (None, "all", *PROMISES):

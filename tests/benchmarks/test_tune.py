@@ -295,11 +295,15 @@ def test_any_other_file_is_refused(text: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--overhead", "0"], "--overhead 0: give a fraction of the time above 0"),
+        (["--overhead", "0"], "--overhead 0: give a fraction of the time, 0.0001 to 1"),
         (["--overhead", "-0.1"], "--overhead -0.1: give a fraction"),
-        (["--overhead", "3"], "--overhead 3: give a fraction of the time above 0 and at most 1"),
+        (["--overhead", "3"], "--overhead 3: give a fraction of the time, 0.0001 to 1"),
+        (["--overhead", "1e-300"], "--overhead 1e-300: give a fraction"),
         (["--overhead", "nan"], "--overhead nan: give a fraction"),
-        (["--state-mb", "0"], "--state-mb 0: give 1 or more"),
+        (["--state-mb", "0"], "--state-mb 0: give 1 to 1,000,000,000"),
+        (["--state-mb", "1" * 400], "give 1 to 1,000,000,000"),
+        (["--state-mb", "100000000"], "--state-mb 100000000: a state and its copy do not fit into the "),
+        (["--step-ms", "1e300"], "--step-ms 1e+300: one step takes longer than the 58 s: give more --seconds"),
         (["--step-ms", "-1"], "--step-ms -1: give more than 0"),
         (["--seconds", "5"], "--seconds 5: give 12 to 86400"),
         (["--seconds", "nan"], "--seconds nan: give 12"),

@@ -15,6 +15,7 @@ from typing import Any
 
 from . import report
 from .costs import read_costs
+from .extent import refuse_what_is_too_large
 from .formula import published
 from .generate import KINDS, generate
 from .replay import replay
@@ -87,6 +88,7 @@ def replayed(trace: Trace, arguments: argparse.Namespace) -> Any:
         raise BadInput(f"--figure {arguments.figure}: give a name that ends in {', '.join(FIGURES)}")
     overrides = {} if arguments.restart is None else {"restart_seconds": arguments.restart}
     costs = read_costs(arguments.costs, **overrides)
+    refuse_what_is_too_large(trace, [costs.of(row.name) for row in ROWS], intervals)
     sweep = {}
     for row in ROWS:
         show_progress(row.name)
@@ -108,8 +110,6 @@ def the_intervals(text: str, fixed: int) -> list[int]:
         intervals = sorted({fixed, *(int(word) for word in text.split(","))})
     except ValueError:
         raise BadInput(f"--intervals {text}: give numbers of steps with commas between them, like 1,2,5,10") from None
-    if intervals[0] < 1:
-        raise BadInput(f"an interval of {intervals[0]} steps: give 1 or more")
     return intervals
 
 

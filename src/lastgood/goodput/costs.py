@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import math
 import os
 from importlib import resources
 from typing import Any
@@ -20,6 +19,9 @@ from .trace import BadInput
 
 SHIPPED = "vgg16.json"
 """The table that comes with the project: VGG16 on one A100, from the published logs of PCcheck's artifact."""
+MOST = 1e9
+"""Of anything: thirty years, where it is seconds."""
+MOST_IN_FLIGHT = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,14 +61,17 @@ class Costs:
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             value = getattr(self, field.name)
-            if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < 0:
-                raise BadInput(f"{field.name}: {value!r}: give a number of 0 or more")
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= MOST:  # nan neither
+                raise BadInput(f"{field.name}: {value!r:.40}: give a number from 0 to {MOST:g}")
         for name in ("iteration_seconds", "in_flight", "replicas", "base_every", "backstop_seconds"):
             if not getattr(self, name) > 0:
                 raise BadInput(f"{name}: {getattr(self, name)!r}: give more than 0")
         for name in ("in_flight", "replicas", "base_every"):
             if not isinstance(getattr(self, name), int):
                 raise BadInput(f"{name}: {getattr(self, name)!r}: give a whole number")
+        for name in ("in_flight", "pool_states"):
+            if getattr(self, name) > MOST_IN_FLIGHT:
+                raise BadInput(f"{name}: {getattr(self, name)!r}: give {MOST_IN_FLIGHT} at most")
 
     @property
     def alone(self) -> float:

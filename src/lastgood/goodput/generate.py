@@ -14,10 +14,13 @@ import math
 import random
 from collections.abc import Callable
 
-from .trace import BadInput, Trace
+from .trace import MOST_GPUS, BadInput, Trace
 
 HOUR = 3600.0
 SAMPLE_SECONDS = 60.0
+MOST_HOURS = 100_000.0
+"""Eleven years."""
+MOST_LOSSES = 100_000
 
 
 def bulk(gpus: int, hours: float, every: float, away: float, seed: int) -> Trace:
@@ -85,10 +88,14 @@ KINDS: dict[str, Callable[[int, float, float, float, int], Trace]] = {
 
 
 def generate(kind: str, *, gpus: int, hours: float, every: float, away: float, seed: int) -> Trace:
-    """The trace of this kind. Raises BadInput for numbers that make none."""
-    if gpus < 1:
-        raise BadInput(f"--gpus {gpus}: give 1 or more")
+    """The trace of this kind. Raises BadInput for numbers that make none, or one without end."""
+    if not 1 <= gpus <= MOST_GPUS:
+        raise BadInput(f"--gpus {gpus}: give 1 to {MOST_GPUS:,}")
     for option, value in (("--hours", hours), ("--every", every), ("--away", away)):
         if not (math.isfinite(value) and value > 0):
             raise BadInput(f"{option} {value:g}: give more than 0")
+    if hours > MOST_HOURS:
+        raise BadInput(f"--hours {hours:g}: give {MOST_HOURS:,.0f} at most")
+    if hours * HOUR > MOST_LOSSES * every:
+        raise BadInput(f"--every {every:g}: more than {MOST_LOSSES:,} losses in {hours:g} hours: give more seconds")
     return KINDS[kind](gpus, hours, every, away, seed)

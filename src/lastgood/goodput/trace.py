@@ -20,6 +20,12 @@ SHIPPED = "spot.csv"
 """The trace that comes with the project: synthetic, made by `generate.spot` with its defaults."""
 
 
+MOST_GPUS = 1_000_000
+"""Of a job: ten times the largest there are."""
+MOST_SECONDS = 1e12
+"""Of a trace, and from its origin."""
+
+
 class BadInput(ValueError):
     """What the user gave cannot be replayed. The message is one line that says where and what to give."""
 
@@ -57,6 +63,9 @@ class Trace:
             raise BadInput(f"{self.name}: sample {number} has {min(self.gpus)} GPUs: give counts of 0 or more")
         if max(self.gpus) == 0:
             raise BadInput(f"{self.name}: there is never a GPU in this trace")
+        if max(self.gpus) > MOST_GPUS:
+            number = next(index for index, gpus in enumerate(self.gpus, start=1) if gpus > MOST_GPUS)
+            raise BadInput(f"{self.name}: sample {number} has more than {MOST_GPUS:,} GPUs: give fewer")
 
     @property
     def duration_seconds(self) -> float:
@@ -111,7 +120,7 @@ def parse_trace(name: str, lines: Iterable[str]) -> Trace:
             time, count = (row[column] for column in columns)
             seconds.append(float(time))
             gpus.append(int(count))
-            if not math.isfinite(seconds[-1]):
+            if not abs(seconds[-1]) <= MOST_SECONDS:  # nan neither
                 raise ValueError
     except (ValueError, IndexError, csv.Error):
         raise BadInput(f"{name}: line {rows.line_num}: give a Time in seconds and a whole number of GPUs") from None

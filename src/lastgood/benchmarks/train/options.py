@@ -13,6 +13,7 @@ STATES, INTERVALS, KINDS = "64,256,1024", "1,2,5,10,25,50", "emulated,torch"
 REPETITIONS, LEAST_SECONDS = 3, 4.0
 QUICK_LEAST_SECONDS, QUICK_SECONDS = 1.5, 165.0
 """A cell of `--quick`, and all of it from the start of the command; what follows is printing."""
+MOST_REPETITIONS, MOST_NUMBER = 1000, 10**9
 FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -39,6 +40,8 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     """The plan, with every number checked. Raises BadPlan."""
     from .field import BASELINE, FIELD, QUICK
     from .job import STEP_KINDS
+    from .loop import FEWEST_SAVES
+    from .process import LONGEST_SECONDS
     from .sweep import Plan
 
     quick = arguments.quick
@@ -48,15 +51,15 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
             raise BadPlan(f"--step-kinds {kind}: choose of {', '.join(STEP_KINDS)}")
     if not (math.isfinite(arguments.step_ms) and arguments.step_ms > 0):
         raise BadPlan(f"--step-ms {arguments.step_ms:g}: give more than 0")
-    if arguments.seconds is not None and not (math.isfinite(arguments.seconds) and arguments.seconds > 0):
-        raise BadPlan(f"--seconds {arguments.seconds:g}: give more than 0")
-    if arguments.repetitions is not None and arguments.repetitions < 1:
-        raise BadPlan(f"--repetitions {arguments.repetitions}: give 1 or more")
+    if arguments.seconds is not None and not 0 < arguments.seconds <= LONGEST_SECONDS / 2:
+        raise BadPlan(f"--seconds {arguments.seconds:g}: give more than 0, and {LONGEST_SECONDS / 2:g} at most")
+    if arguments.repetitions is not None and not 1 <= arguments.repetitions <= MOST_REPETITIONS:
+        raise BadPlan(f"--repetitions {arguments.repetitions}: give 1 to {MOST_REPETITIONS}")
     if arguments.figure and not arguments.figure.endswith(FIGURES):
         raise BadPlan(f"--figure {arguments.figure}: give a name that ends in {', '.join(FIGURES)}")
     wanted = chosen(arguments.contenders, list(FIELD)) if arguments.contenders else list(QUICK if quick else FIELD)
     contenders = (BASELINE, *(name for name in wanted if name != BASELINE and FIELD[name].is_here))
-    return Plan(
+    plan = Plan(
         contenders=contenders,
         states_mb=numbers("--state-mb", arguments.state_mb or ("256" if quick else STATES)),
         intervals=numbers("--intervals", arguments.intervals or ("2,10" if quick else INTERVALS)),
@@ -67,6 +70,13 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         limit_seconds=QUICK_SECONDS if quick else math.inf,
         only=wanted_blocks(contenders, is_chosen=bool(arguments.contenders)) if arguments.wanted else (),
     )
+    longest = max(block.interval for block in plan.blocks())
+    if "emulated" in kinds and (1 + FEWEST_SAVES) * longest * plan.step_seconds > LONGEST_SECONDS:
+        raise BadPlan(
+            f"--step-ms {arguments.step_ms:g}: {1 + FEWEST_SAVES} times {longest} steps take longer than the"
+            f" {LONGEST_SECONDS:g} s that a cell may: give shorter steps or smaller --intervals"
+        )
+    return plan
 
 
 def wanted_blocks(contenders: tuple[str, ...], *, is_chosen: bool) -> tuple[Block, ...]:
@@ -92,13 +102,13 @@ def wanted_blocks(contenders: tuple[str, ...], *, is_chosen: bool) -> tuple[Bloc
 
 
 def numbers(option: str, text: str) -> tuple[int, ...]:
-    """Whole numbers from 1, in the order given, each once."""
+    """Whole numbers from 1 to a billion, in the order given, each once."""
     try:
         found = tuple(dict.fromkeys(int(word) for word in text.split(",")))
     except ValueError:
         raise BadPlan(f"{option} {text}: give numbers with commas between them") from None
-    if min(found) < 1:
-        raise BadPlan(f"{option} {text}: give 1 or more")
+    if min(found) < 1 or max(found) > MOST_NUMBER:
+        raise BadPlan(f"{option} {text}: give 1 to {MOST_NUMBER:,}")
     return found
 
 

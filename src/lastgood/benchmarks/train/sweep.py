@@ -81,7 +81,25 @@ class Plan:
     def disk_bytes(self) -> int:
         """What the sweep needs at most: a store of ours, or what a peer keeps and writes, and the raw files."""
         slots = max(IN_FLIGHT) + KEPT + 1
-        return int(1.2 * slots * max(block.state_mb for block in self.blocks()) * raw.MEGABYTE) + 3 * RAW_BYTES_LIMIT
+        return int(1.2 * slots * self.largest_mb * raw.MEGABYTE) + 3 * RAW_BYTES_LIMIT
+
+    @property
+    def largest_mb(self) -> int:
+        """Of a state."""
+        return max(block.state_mb for block in self.blocks())
+
+    def refuse_too_little_room(self, directory: str) -> None:
+        """Raise WrongGeometry where the sweep cannot end well: a state and its copy lie in memory, saves on the disk."""
+        memory_mb = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // raw.MEGABYTE
+        if 2 * self.largest_mb > memory_mb:
+            raise WrongGeometry(
+                f"--state-mb {self.largest_mb}: a state and its copy do not fit into the {memory_mb:,} MB of memory"
+                " of this machine; give less"
+            )
+        if shutil.disk_usage(directory).free < self.disk_bytes:
+            raise WrongGeometry(
+                f"{directory}: the benchmark needs {self.disk_bytes:,} bytes of disk; give another --directory"
+            )
 
 
 @dataclass
@@ -99,17 +117,14 @@ class Samples:
 def sweep(plan: Plan, parent: str | None, progress: Callable[[Cell | None, Samples], None], began: float) -> Samples:
     """Measure; what was measured so far is returned when a signal ends it. Nothing is left behind.
 
-    Raises WrongGeometry, before anything is written, when the file system has too little room.
+    Raises WrongGeometry, before anything is written, when memory or the file system are too small.
     """
     samples = Samples()
     try:
         with scratch("lastgood-bench-", parent) as directory:
-            if shutil.disk_usage(directory).free < plan.disk_bytes:
-                raise WrongGeometry(
-                    f"{directory}: the benchmark needs {plan.disk_bytes:,} bytes of disk; give another --directory"
-                )
+            plan.refuse_too_little_room(directory)
             prepare(directory)
-            bandwidth = Bandwidth(directory, max(block.state_mb for block in plan.blocks()))
+            bandwidth = Bandwidth(directory, plan.largest_mb)
             for number in range(plan.repetitions):
                 round_began = time.monotonic()
                 one_round(plan, number, directory, bandwidth, samples, progress)

@@ -14,7 +14,6 @@ import argparse
 import json
 import math
 import os
-import shutil
 import statistics
 import sys
 from typing import TYPE_CHECKING, Any
@@ -31,6 +30,7 @@ SECONDS, MARGIN_SECONDS = 58.0, 6.0
 """From the start of the command until what has not ended is ended; no measurement but `--check` goes on in the margin."""
 VERSION = 1
 FILE = "lastgood-tuned.json"
+MOST_MB, LEAST_OVERHEAD = 10**9, 0.0001
 LEAST_SECONDS = 2.0
 """Of each measurement of the loop."""
 
@@ -82,16 +82,16 @@ def measure(arguments: argparse.Namespace, deadline: Deadline) -> int:
 
 def what_is_wrong(arguments: argparse.Namespace) -> str:
     """One line, or nothing."""
-    if not (math.isfinite(arguments.overhead) and 0 < arguments.overhead <= 1):
-        return (
-            f"--overhead {arguments.overhead:g}: give a fraction of the time above 0 and at most 1, like 0.03 for 3 %"
-        )
-    if arguments.state_mb < 1:
-        return f"--state-mb {arguments.state_mb}: give 1 or more"
+    if not LEAST_OVERHEAD <= arguments.overhead <= 1:
+        return f"--overhead {arguments.overhead:g}: give a fraction of the time, {LEAST_OVERHEAD:g} to 1, like 0.03 for 3 %"
+    if not 1 <= arguments.state_mb <= MOST_MB:
+        return f"--state-mb {arguments.state_mb}: give 1 to {MOST_MB:,}"
     if not (math.isfinite(arguments.step_ms) and arguments.step_ms > 0):
         return f"--step-ms {arguments.step_ms:g}: give more than 0"
     if not 2 * MARGIN_SECONDS <= arguments.seconds <= 86400:
         return f"--seconds {arguments.seconds:g}: give {2 * MARGIN_SECONDS:g} to 86400"
+    if not arguments.job and arguments.step_ms / 1000 > arguments.seconds:
+        return f"--step-ms {arguments.step_ms:g}: one step takes longer than the {arguments.seconds:g} s: give more --seconds"
     if arguments.job is not None and not all(arguments.job.partition(":")):
         return f"--job {arguments.job}: give MODULE:FUNCTION"
     folder = os.path.dirname(os.path.abspath(arguments.output))
@@ -101,9 +101,7 @@ def what_is_wrong(arguments: argparse.Namespace) -> str:
 
 
 def tune(arguments: argparse.Namespace, deadline: Deadline) -> dict[str, Any]:
-    """Everything that is written and shown. Raises CannotProfile, and WrongGeometry when the disk is too small."""
-    from lastgood.core import WrongGeometry
-
+    """Everything that is written and shown. Raises CannotProfile, and WrongGeometry when disk or memory are too small."""
     from ..train.loop import Cell
     from ..train.sweep import Plan, prepare
     from .choose import verdict, why_not_more
@@ -120,9 +118,7 @@ def tune(arguments: argparse.Namespace, deadline: Deadline) -> dict[str, Any]:
         is_read_back=False,
     )
     with scratch("lastgood-tune-", arguments.directory) as directory:
-        needed = Plan((), (arguments.state_mb,), (1,), (arguments.step_kind,)).disk_bytes
-        if shutil.disk_usage(directory).free < needed:
-            raise WrongGeometry(f"{directory}: tuning needs {needed:,} bytes of disk; give another --directory")
+        Plan((), (arguments.state_mb,), (1,), (arguments.step_kind,)).refuse_too_little_room(directory)
         prepare(directory)
         profiler = Profiler(cell, directory, deadline, show_progress)
         profile = profiler.profile()
