@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 from . import steps
+from .arena import Arena
 from .atomics import load
 from .cells import KEPT, ROOT, new_cells
 from .device import Device, aligned_buffer
 from .directory import Directory
 from .errors import SaveFailed, StoreClosed
+from .files import naming
 from .flight import Flight
 from .interrupt import WAKE_SECONDS
 from .layout import HEADER, MARK_OFFSET, Layout, encode_header, encode_mark
@@ -37,20 +39,19 @@ from .writers import Writers
 class Engine:
     """The moving parts behind a writable store."""
 
-    def __init__(self, layout: Layout, header: Device, devices: list[Device], options: Options) -> None:
-        """Take over open devices; nothing is written yet."""
+    def __init__(
+        self, layout: Layout, run: bytes, directory: Directory, devices: list[Device], options: Options
+    ) -> None:
+        """Over the open slot files, which stay the caller's; nothing is written yet. `run` is what records will say."""
         self.layout = layout
-        self.run = bytes(16)
+        self.run = run
         self.cells = new_cells()
         self.words = words_for(layout.slot_count)
         self.records: list[Record | None] = [None] * layout.slot_count
-        self._options = options
-        self.arena = options.arena(layout)
-        self.writers = Writers(options.writers, layout.store.hex()[:8])
         self.failures: deque[Ticket] = deque()
         self.counters = Counters()
-        self._overload = options.overload
-        self._header = header
+        self._options = options
+        self._directory = directory
         self._devices = devices
         self._areas = [aligned_buffer(layout.area_bytes) for _ in devices]
         self._mark_page = aligned_buffer(MARK_OFFSET)
@@ -59,6 +60,13 @@ class Engine:
         self._is_closing = False
         self._is_quiet = False
         self._landed = threading.Condition(threading.Lock())
+        self.arena = self._staging_memory(layout)
+        self._header = directory.open(HEADER)
+        self.writers = Writers(options.writers, layout.store.hex()[:8])
+
+    def _staging_memory(self, layout: Layout) -> Arena:
+        with naming(self._directory.path):
+            return self._options.arena(layout)
 
     # --- a save's way in and out -------------------------------------------------------------------------------------
 
@@ -74,9 +82,9 @@ class Engine:
             while self._is_full(payload_bytes):
                 if self._is_closing:
                     raise StoreClosed("the store was closed while this save waited: open it again")
-                if self._overload == "skip":
+                if self._options.overload == "skip":
                     return None
-                if self._overload == "replace":
+                if self._options.overload == "replace":
                     if not self._make_room():
                         return None
                 else:
@@ -107,7 +115,7 @@ class Engine:
     def _is_full(self, payload_bytes: int) -> bool:
         if self._is_closing or self._is_quiet or self._places_taken == self.layout.in_flight:
             return True
-        return self._overload != "block" and self.arena.free_bytes < min(payload_bytes, self.arena.total_bytes)
+        return self._options.overload != "block" and self.arena.free_bytes < min(payload_bytes, self.arena.total_bytes)
 
     def finished(self, flight: Flight, outcome: int) -> None:
         """A flight has ended: its slot is back or published, so its permit may go to the next (E1)."""
@@ -194,7 +202,7 @@ class Engine:
                 self._is_quiet = False
                 self._landed.notify_all()
 
-    def relay(self, layout: Layout, directory: Directory, *, marked: bool) -> None:
+    def relay(self, layout: Layout, *, marked: bool) -> None:
         """Go on with other sizes, before the first save or inside `quiet`. Slot files grow when they are acquired.
 
         Memory comes first: once the new header is there nothing may fail any more.
@@ -202,12 +210,12 @@ class Engine:
         assert layout.slot_count == len(self._devices)
         assert layout.slot_bytes >= self.layout.slot_bytes
         is_same = layout.chunk_bytes == self.layout.chunk_bytes
-        arena = self.arena if is_same else self._options.arena(layout)
+        arena = self.arena if is_same else self._staging_memory(layout)
         areas = [aligned_buffer(layout.area_bytes) for _ in self._devices]
         try:
-            directory.publish(HEADER, encode_header(layout, marked=marked).tobytes())
+            self._directory.publish(HEADER, encode_header(layout, marked=marked).tobytes())
         finally:  # whichever is there now, also one whose name is not durable yet: that one is to be marked
-            header = directory.open(HEADER)
+            header = self._directory.open(HEADER)
             self._header.close()
             self._header = header
         self.arena, self._areas, self.layout = arena, areas, layout
@@ -279,7 +287,7 @@ class Engine:
         self.records[record.slot] = record
 
     def close(self) -> None:
-        """End the threads, which finish what is queued, and close the files."""
+        """End the threads, which finish what is queued, and close the header."""
         reason = StoreClosed("the store was closed before it was finished")
         try:
             for flight in self._left():
@@ -288,5 +296,4 @@ class Engine:
             for flight in list(self._flights):  # left unfinished, or finished when the writers took nothing any more
                 self.finished(flight, flight.leave(reason))
         finally:
-            for device in [*self._devices, self._header]:
-                device.close()
+            self._header.close()

@@ -5,7 +5,7 @@ V2 beside-a-writer  a reader holds no lock, so a slot may be overwritten while i
                     and counts as damage only when nothing has moved
 V3 explained        when an older checkpoint is returned, `passed_over` says what was wrong with the newer ones
 
-    opened: records read ── first read, or first save: newest payload verified ── live: the engine's cells decide
+    opened: records read ── first read, or first save: newest payload verified ── saved into: the engine's cells decide
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Reader:
         self._writable = writable
         self._process = os.getpid()
         self._closed = False
-        self._live: Engine | None = None
+        self._engine: Engine | None = None  # made by the first save
         self._passed_over: list[str] = []
         self._devices: list[Device | None] = [None] * header.layout.slot_count
         try:
@@ -111,8 +111,8 @@ class Reader:
         return records
 
     def _seen(self) -> list[Record]:
-        if self._live is not None:
-            return self._live.kept()
+        if self._engine is not None:
+            return self._engine.kept()
         if not self._writable:
             open_missing(self._directory, self._devices, writable=False)
             header = read_header(self._directory)  # the writer may have grown it
@@ -159,7 +159,7 @@ class Reader:
 
     def _find(self, step: int | None, into: Any, strict: bool) -> tuple[Record, Payload]:
         """The newest whole checkpoint (of `step`) and its payload."""
-        if step is None and self._live is None and self._writable:
+        if step is None and self._engine is None and self._writable:
             try:  # the survey verifies the newest anyway: what it reads is the answer
                 found = self._scan.newest_whole(into)
                 if found is None:
@@ -168,20 +168,20 @@ class Reader:
                     raise Damaged(self._passed_over[0])
                 return found
             except StoreError:
-                if self._live is None:
+                if self._engine is None:
                     self._check_open()
                     raise  # else saves have begun meanwhile in another thread, and used the slot again
         pictures: list[Any] = []
         for _ in range(_LOOKS):
             kept = self.records()
             # Not only those to be kept: when the newest ones are not whole, older leftovers may be.
-            usable = kept if self._live is not None else self._scan.in_order()
+            usable = kept if self._engine is not None else self._scan.in_order()
             candidates = [each for each in usable if step is None or each.step == step]
-            rejected = list(self._passed_over) if self._live is None else []
+            rejected = list(self._passed_over) if self._engine is None else []
             if not candidates:
                 raise self._nothing(step)
             found, failures = self._first_whole(candidates, into)
-            seen = self._scan.picture() if self._live is None else kept
+            seen = self._scan.picture() if self._engine is None else kept
             if not self._is_settled(kept, seen if failures else None, pictures):
                 continue
             self._passed_over = [*rejected, *failures]
@@ -190,7 +190,7 @@ class Reader:
             if found is None:
                 if step is not None:
                     raise Damaged(failures[0])
-                raise self._nothing(None, was_published=self._live is not None)
+                raise self._nothing(None, was_published=self._engine is not None)
             return found
         raise StoreError(f"{self.path} is overwritten faster than it can be read: try again, or keep more")
 
@@ -235,7 +235,7 @@ class Reader:
     def _has_moved(self, candidates: list[Record], looks: int) -> bool:
         """Whether a writer is at work, or was since these records were seen."""
         self._check_open()  # nor is it damage that another thread has closed the files
-        if self._live is None and self._directory.writer_alive():
+        if self._engine is None and self._directory.writer_alive():
             time.sleep(0.001 * looks)
             return True
         return self._seen() != candidates

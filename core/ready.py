@@ -1,8 +1,8 @@
 """Making an opened store ready for savers: the driver of the `make_ready` program.
 
 It runs once, before the first slot is handed out, and only after the newest payload was verified. If any of its steps
-fails, the OSError is the caller's, no slot was handed out, and it may be tried again: nothing kept was harmed
-(promise `no-harm`), because it writes only what is there already, and empties only what was passed over.
+fails, the OSError is the caller's, no slot was handed out, and it may be tried again with another engine: nothing kept was
+harmed (promise `no-harm`), because it writes only what is there already, and empties only what was passed over.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from .scan import Scan, cannot_give_up
 
 
 def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool, kept: int) -> None:
-    """Fill the engine's cells from what `scan` found, in a store that has kept `kept` checkpoints until now.
+    """Fill a new engine's cells from what `scan` found, in a store that has kept `kept` checkpoints until now.
 
-    Raises OSError, or NothingUsable for a store that lost everything.
+    Raises OSError, or NothingUsable for a store that lost everything; the engine is then of no use.
     """
     scan.settle()
     if marked and WHOLE not in scan.verdict:
@@ -34,7 +34,6 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool, kept: int) ->
     mine = new_mine()
     verdict = scan.verdict.copy()  # a failed attempt must not change what the scan knows
     _reject_half_overwritten(scan, verdict, kept, layout.keep)
-    engine.cells[:] = 0
     engine.cells[MARKED] = MARK_DURABLE if marked else MARK_ABSENT
     program = make_ready(
         engine.cells, mine, scan.tags, verdict, layout.slot_count, layout.keep, int(layout.persists == 1)
@@ -47,7 +46,6 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool, kept: int) ->
             failure = error
             mine[STATUS] = BROKEN
     if failure is not None:
-        engine.cells[:] = 0
         raise failure
 
 

@@ -18,6 +18,7 @@ import sys
 import threading
 import time
 import uuid
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -30,7 +31,7 @@ from .errors import OtherRun, StoreError, WrongGeometry
 from .flight import Flight
 from .incoming import as_meta, as_pieces, whole_number
 from .interrupt import Shield
-from .layout import HEADER, Header, Layout, check_fits
+from .layout import Header, Layout, check_fits
 from .options import Options
 from .reader import Reader
 from .ready import make_engine_ready
@@ -51,8 +52,6 @@ class Store(Reader):
         self._run = uuid.uuid4().bytes
         self._may_save = options.new_run
         self._once = threading.Lock()  # only for the first save: who makes the store ready
-        self._engine: Engine | None = None  # its threads and staging memory are made by the first save
-        self._is_ready = False
         self._wanted = options.shares(header.layout)
         super().__init__(directory, header, writable=lock is not None)
         if lock is not None:
@@ -216,23 +215,22 @@ class Store(Reader):
                     f"{self.path} holds checkpoints of another run: restore from it first, or give new_run=True"
                 )
             if self._engine is None:
-                devices = make_missing(self._directory, self._layout, self._devices)
-                header = self._directory.open(HEADER)
-                try:
-                    self._engine = Engine(self._wanted, header, devices, self._options)
-                except OSError as error:
-                    header.close()
-                    error.filename = self.path
-                    raise
-            if not self._is_ready:
-                self._directory.persist()  # as R3: a name may be in the cache only, of a creation that was killed
-                make_engine_ready(self._engine, self._scan, marked=self._was_marked, kept=self.keep)
-                if self._wanted != self._layout:  # readers count on what is kept, so not before it is ready
-                    self._relay(self._engine, self._wanted)
-                self._engine.run = self._run
-                self._live = self._engine
-                self._is_ready = self._may_save = True
+                self._engine = self._ready_engine()
+                self._may_save = True
         return self._engine
+
+    def _ready_engine(self) -> Engine:
+        devices = make_missing(self._directory, self._layout, self._devices)
+        self._directory.persist()  # as R3: a name may be in the cache only, of a creation that was killed
+        engine = Engine(self._wanted, self._run, self._directory, devices, self._options)
+        try:
+            make_engine_ready(engine, self._scan, marked=self._was_marked, kept=self.keep)
+            if self._wanted != self._layout:  # readers count on what is kept, so not before it is ready
+                self._relay(engine, self._wanted)
+        except BaseException:
+            engine.close()
+            raise
+        return engine
 
     def _check_writable(self) -> None:
         self._check_open()
@@ -257,7 +255,7 @@ class Store(Reader):
 
     def _relay(self, engine: Engine, layout: Layout) -> None:
         """Go on with other sizes: a new header, durably; `engine` is quiet."""
-        engine.relay(layout, self._directory, marked=self.marked)
+        engine.relay(layout, marked=self.marked)
         self._layout = layout
 
     def close(self) -> None:
@@ -284,13 +282,12 @@ class Store(Reader):
             return
         self._closed = True
         at_exit.forget(self)
-        try:
-            if self._engine is not None:
-                self._engine.close()
-            close_all(self._devices)
-        finally:
+        with ExitStack() as last:  # from below, each whatever became of the one before
             if self._lock is not None:
-                self._lock.release()
+                last.callback(self._lock.release)
+            last.callback(close_all, self._devices)
+            if self._engine is not None:
+                last.callback(self._engine.close)
 
     def __enter__(self) -> Store:
         return self

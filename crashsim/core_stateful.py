@@ -227,7 +227,7 @@ class CoreAdapter(Adapter):
         """See Adapter: what tickets say, and what is kept once the store was made ready."""
         found = {number for number in self._undecided if self._tickets[number].durable}
         self._undecided -= found
-        if store._is_ready and not self._was_ready:
+        if store._engine is not None and not self._was_ready:
             self._was_ready = True
             found.update(record.step for record in kept_records(store))
         return found
@@ -242,7 +242,7 @@ class CoreAdapter(Adapter):
 
     def check(self, store: Store) -> None:
         """`no-reuse`, `no-leak`, `monotone`, by the cells."""
-        if not store._is_ready:
+        if store._engine is None:
             return
         engine: Any = store._engine
         free, quarantined, kept = whereabouts(store)
@@ -257,7 +257,7 @@ class CoreAdapter(Adapter):
 
     def check_at_rest(self, store: Store, newest: list[Save]) -> None:
         """`no-leak`: everything is somewhere. `no-harm`: what is to be kept is there, byte for byte."""
-        if not store._is_ready:
+        if store._engine is None:
             return
         engine: Any = store._engine
         free, quarantined, kept = whereabouts(store)

@@ -89,7 +89,7 @@ class Scene:
     def save(self, step: int) -> None:
         """One save, waited for. Afterwards nothing that was kept before is changed."""
         assert self.store is not None
-        before, kept, was_ready = self.contents(), self.kept(), self.store._is_ready
+        before, kept, was_ready = self.contents(), self.kept(), self.store._engine is not None
         refused = len(self.refusal.refused)
         ticket, told = None, False
         try:
@@ -162,11 +162,11 @@ class Scene:
 
     def check_at_rest(self, before: dict[str, bytes], kept: dict[int, tuple[int, int]]) -> None:
         assert self.store is not None
-        if self.store._is_ready:
+        if self.store._engine is not None:
             check_no_leak(self.store)
         now = self.kept()
         newest_two = sorted(self.acknowledged, reverse=True)[: self.store.keep]
-        if self.store._is_ready:
+        if self.store._engine is not None:
             assert [step for step in now if step in self.acknowledged] == newest_two[: len(now)], "newest-survives"
         self.check_files(before, "saving", [slot for step, (slot, _) in kept.items() if step in now])
 

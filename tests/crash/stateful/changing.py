@@ -57,7 +57,7 @@ class Changing(CoreAdapter):
     def check_at_rest(self, store: Store, newest: list[Any]) -> None:
         """See Adapter: also what was free before, and is kept because more is."""
         super().check_at_rest(store, newest)
-        for record in kept_records(store) if store._is_ready else ():
+        for record in kept_records(store) if store._engine is not None else ():
             try:
                 store.read(record)
             except Damaged as error:
@@ -70,7 +70,7 @@ def taking_leftovers(*arguments: Any) -> None:
 
 def looking_once(reader: Reader) -> list[Record]:
     """A reader goes by what it saw first."""
-    return reader._live.kept() if reader._live is not None else reader._scan.in_order()[: reader.keep]
+    return reader._engine.kept() if reader._engine is not None else reader._scan.in_order()[: reader.keep]
 
 
 CHANGES = {
