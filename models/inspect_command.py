@@ -34,6 +34,8 @@ def run(arguments: argparse.Namespace) -> int:
     rows = None if arguments.all else ROWS
     if os.path.isfile(arguments.path):
         found = peek(arguments.path)
+        if arguments.step not in (None, found.step):
+            raise StoreError(f"{arguments.path} is of step {found.step}, not {arguments.step}")
         print(
             json.dumps({"path": found.path, "state": facts_of(found)})
             if arguments.json

@@ -18,7 +18,7 @@ import os
 import sys
 from collections.abc import Sequence
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from lastgood import __version__
 
@@ -47,7 +47,16 @@ DONE, FAILED_CHECK, BAD_USAGE, INTERRUPTED = 0, 1, 2, 130
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser whose complaint is one line."""
+    """An argument parser whose complaint is one line, and comes from the command that was called."""
+
+    def parse_known_args(
+        self, args: Any = None, namespace: Any = None
+    ) -> Any:  # also how argparse calls a subcommand's
+        """Refuse what is left over here, where it is known whose help to name."""
+        found, left_over = super().parse_known_args(args, namespace)
+        if left_over:
+            self.error(f"unrecognized arguments: {' '.join(left_over)}")
+        return found, left_over
 
     def error(self, message: str) -> NoReturn:
         """Say what is wrong and where help is; exit with status 2."""

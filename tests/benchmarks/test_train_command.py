@@ -166,6 +166,15 @@ def test_too_little_disk_is_told_beforehand(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("what", ["core", "state"])
+def test_what_only_the_sweep_has_is_refused_elsewhere(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """`bench state --state-mb 64` measured 256 MB and said nothing."""
+    assert cli.main(["bench", what, "--state-mb", "64"]) == 2
+    assert f"unrecognized arguments: --state-mb 64 (see lastgood bench {what} --help)" in one_line(
+        capsys.readouterr().err
+    )
+
+
 def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*TINY, "--contenders", "nobody"]) == 2
     assert "there is none of this name" in one_line(capsys.readouterr().err)

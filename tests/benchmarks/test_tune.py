@@ -307,6 +307,7 @@ def test_any_other_file_is_refused(text: str, tmp_path: Path) -> None:
         (["--step-ms", "-1"], "--step-ms -1: give more than 0"),
         (["--seconds", "5"], "--seconds 5: give 12 to 86400"),
         (["--seconds", "nan"], "--seconds nan: give 12"),
+        (["--job", "mine:make", "--step-ms", "5"], "--step-ms: a --job has its own: give one of them"),
         (["--job", "nothing"], "--job nothing: give MODULE:FUNCTION"),
         (
             ["--output", "/no/such/folder/tuned.json"],

@@ -56,7 +56,7 @@ def test_python_dash_m_is_the_command() -> None:
     [
         (["nonsense"], "there is no command 'nonsense'; choose one of demo, "),
         (["--nonsense"], "unrecognized arguments: --nonsense (see lastgood --help)"),
-        (["probe", "--nonsense"], "unrecognized arguments: --nonsense"),
+        (["probe", "--nonsense"], "unrecognized arguments: --nonsense (see lastgood probe --help)"),
         (["probe", "--size", "large"], "argument --size: invalid int value: 'large' (see lastgood probe --help)"),
         (["probe", "--siz", "1"], "unrecognized arguments: --siz 1"),
     ],

@@ -384,6 +384,9 @@ def test_the_commands(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert {leaf["key"] for leaf in facts["state"]["leaves"]} == set(lm.peek(store).keys)
     assert "state['model']['weight']" in command(capsys, "inspect", again)[1]
     assert "state['model']['weight']" in command(capsys, "inspect", out)[1]
+    status, printed, errors = command(capsys, "inspect", out, "--step", "99")
+    assert (status, printed) == (2, "")
+    assert f"{out} is of step 7, not 99" in one_line(errors), "the step was not looked at when it was a file"
     status, printed, errors = command(capsys, "export", store, store.parent / "out.pt")
     assert status == 0
     assert "deque became a list" in errors

@@ -25,13 +25,24 @@ CORE_TARGETS = {
 }
 
 
+WHAT = {
+    "core": "the persistence core beside plain writes and reads",
+    "state": "saving and loading training state beside torch.save",
+    "train": "one training loop with every way to save",
+}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The benchmark's options."""
-    parser.add_argument("what", choices=["core", "state", "train"], help="what to measure")
-    parser.add_argument("--quick", action="store_true", help="fewer and smaller measurements: a minute, `train` three")
-    parser.add_argument("--directory", help="where to write; by default the system's temporary directory")
-    parser.add_argument("--json", action="store_true", help="print one JSON object")
-    add_train_arguments(parser)
+    """What to measure, each with options of its own."""
+    kinds = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
+    for name, line in WHAT.items():
+        kind = kinds.add_parser(name, help=line, description=line[0].upper() + line[1:] + ".", allow_abbrev=False)
+        minutes = "three minutes" if name == "train" else "a minute"
+        kind.add_argument("--quick", action="store_true", help=f"fewer and smaller measurements: {minutes}")
+        kind.add_argument("--directory", help="where to write; by default the system's temporary directory")
+        kind.add_argument("--json", action="store_true", help="print one JSON object")
+        if name == "train":
+            add_train_arguments(kind)
 
 
 def run(arguments: argparse.Namespace) -> int:

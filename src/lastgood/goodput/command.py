@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 from . import report
@@ -23,7 +24,11 @@ from .strategies import ROWS
 from .trace import BadInput, Trace, read_trace, shipped_trace
 
 DONE, BAD_USAGE = 0, 2
-INTERVALS = "1,2,5,10,25,50,100,200,500"
+INTERVALS, INTERVAL = "1,2,5,10,25,50,100,200,500", 10
+MADE: dict[str, Any] = {"gpus": 64, "hours": 12.0, "every": 1800.0, "away": 600.0}
+"""Of a trace that is generated."""
+REPLAYED = ("costs", "restart", "interval", "intervals", "figure")
+"""What a replay reads and the closed form does not."""
 FIGURES = (".png", ".svg", ".pdf")
 
 
@@ -32,22 +37,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     what = parser.add_argument_group("the failures")
     what.add_argument("--trace", metavar="FILE", help="a CSV file with columns Time (seconds) and GPUs")
     what.add_argument("--generate", choices=sorted(KINDS), help="make a trace by rule instead")
-    what.add_argument("--gpus", type=int, default=64, help="for --generate: GPUs of the whole job (default 64)")
-    what.add_argument("--hours", type=float, default=12.0, help="for --generate: its length (default 12)")
-    what.add_argument(
-        "--every", type=float, default=1800.0, help="for --generate: seconds between losses (default 1800)"
-    )
-    what.add_argument(
-        "--away", type=float, default=600.0, help="for --generate: seconds until they are back (default 600)"
-    )
+    what.add_argument("--gpus", type=int, help=f"for --generate: GPUs of the whole job (default {MADE['gpus']})")
+    what.add_argument("--hours", type=float, help=f"for --generate: its length (default {MADE['hours']:g})")
+    what.add_argument("--every", type=float, help=f"for --generate: seconds between losses (default {MADE['every']:g})")
+    what.add_argument("--away", type=float, help=f"for --generate: seconds until they are back ({MADE['away']:g})")
     what.add_argument("--seed", type=int, default=0, help="for what is drawn (default 0)")
     how = parser.add_argument_group("the job")
     how.add_argument(
         "--costs", metavar="FILE", help="a table of costs in JSON (default: VGG16 on an A100, as published)"
     )
     how.add_argument("--restart", type=float, metavar="SECONDS", help="from a failure until loading begins")
-    how.add_argument("--interval", type=int, default=10, help="the fixed interval that is shown (default 10 steps)")
-    how.add_argument("--intervals", default=INTERVALS, help=f"the sweep (default {INTERVALS})")
+    how.add_argument("--interval", type=int, help=f"the fixed interval that is shown (default {INTERVAL} steps)")
+    how.add_argument("--intervals", help=f"the sweep (default {INTERVALS})")
     how.add_argument("--formula", choices=["artifact"], help="compute the published artifact's closed form instead")
     parser.add_argument("--figure", metavar="FILE", help="also draw it (.png, .svg or .pdf; needs matplotlib)")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
@@ -58,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         trace = the_trace(arguments)
         if arguments.formula:
+            refuse_given(arguments, REPLAYED, "--formula has its own: give one of them")
             series = published()
             shown = report.formula_object(trace, series) if arguments.json else report.formula_table(trace, series)
         else:
@@ -73,17 +75,28 @@ def the_trace(arguments: argparse.Namespace) -> Trace:
     """The one that is asked for."""
     if arguments.trace and arguments.generate:
         raise BadInput("--trace and --generate: give one of the two")
+    if not arguments.generate:
+        refuse_given(arguments, MADE, f"this is for --generate: say which of {', '.join(sorted(KINDS))}")
     if arguments.trace:
         return read_trace(arguments.trace)
     if arguments.generate:
-        sizes = {name: getattr(arguments, name) for name in ("gpus", "hours", "every", "away", "seed")}
-        return generate(arguments.generate, **sizes)
+        given = {name: getattr(arguments, name) for name in MADE}
+        sizes = {name: MADE[name] if value is None else value for name, value in given.items()}
+        return generate(arguments.generate, seed=arguments.seed, **sizes)
     return shipped_trace()
+
+
+def refuse_given(arguments: argparse.Namespace, names: Iterable[str], why: str) -> None:
+    """Raise BadInput for an option that would be ignored."""
+    for name in names:
+        if getattr(arguments, name) is not None:
+            raise BadInput(f"--{name}: {why}")
 
 
 def replayed(trace: Trace, arguments: argparse.Namespace) -> Any:
     """The sweep, as a table or an object; drawn on the way when that was asked for."""
-    intervals = the_intervals(arguments.intervals, arguments.interval)
+    fixed = INTERVAL if arguments.interval is None else arguments.interval
+    intervals = the_intervals(arguments.intervals or INTERVALS, fixed)
     if arguments.figure and not arguments.figure.endswith(FIGURES):
         raise BadInput(f"--figure {arguments.figure}: give a name that ends in {', '.join(FIGURES)}")
     overrides = {} if arguments.restart is None else {"restart_seconds": arguments.restart}
@@ -100,8 +113,8 @@ def replayed(trace: Trace, arguments: argparse.Namespace) -> Any:
 
         draw(arguments.figure, trace, sweep)
     if arguments.json:
-        return report.as_object(trace, sweep, arguments.interval, costs=costs.name, seed=arguments.seed)
-    return report.as_table(trace, sweep, arguments.interval)
+        return report.as_object(trace, sweep, fixed, costs=costs.name, seed=arguments.seed)
+    return report.as_table(trace, sweep, fixed)
 
 
 def the_intervals(text: str, fixed: int) -> list[int]:

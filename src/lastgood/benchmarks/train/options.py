@@ -22,8 +22,8 @@ class BadPlan(ValueError):
 
 
 def add_train_arguments(parser: argparse.ArgumentParser) -> None:
-    """Options that only `bench train` reads."""
-    group = parser.add_argument_group("bench train")
+    """Options that only `bench train` has."""
+    group = parser.add_argument_group("the sweep")
     group.add_argument("--state-mb", metavar="N,…", help=f"sizes of the state (default {STATES})")
     group.add_argument("--intervals", metavar="N,…", help=f"steps between saves (default {INTERVALS})")
     group.add_argument("--step-kinds", metavar="NAME,…", help=f"kinds of step (default {KINDS})")
@@ -45,6 +45,11 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
     from .sweep import Plan
 
     quick = arguments.quick
+    ignored = [
+        name for name in ("state_mb", "intervals", "step_kinds") if arguments.wanted and getattr(arguments, name)
+    ]
+    if ignored:
+        raise BadPlan(f"--{ignored[0].replace('_', '-')}: --wanted says it already: give one of them")
     kinds = tuple((arguments.step_kinds or ("emulated" if quick else KINDS)).split(","))
     for kind in kinds:
         if kind not in STEP_KINDS:

@@ -31,6 +31,8 @@ SECONDS, MARGIN_SECONDS = 58.0, 6.0
 VERSION = 1
 FILE = "lastgood-tuned.json"
 MOST_MB, LEAST_OVERHEAD = 10**9, 0.0001
+JOB = {"state_mb": 256, "step_ms": 100.0, "step_kind": "emulated"}
+"""In the place of somebody's own."""
 LEAST_SECONDS = 2.0
 """Of each measurement of the loop."""
 
@@ -40,9 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--overhead", type=float, default=0.03, help="the budget, a fraction of the time (default 0.03)"
     )
-    parser.add_argument("--state-mb", type=int, default=256, help="size of the state (default 256)")
-    parser.add_argument("--step-ms", type=float, default=100.0, help="length of the emulated step (default 100)")
-    parser.add_argument("--step-kind", default="emulated", choices=["emulated", "torch"], help="default emulated")
+    parser.add_argument("--state-mb", type=int, help=f"size of the state (default {JOB['state_mb']})")
+    parser.add_argument("--step-ms", type=float, help=f"length of the emulated step (default {JOB['step_ms']:g})")
+    parser.add_argument("--step-kind", choices=["emulated", "torch"], help=f"default {JOB['step_kind']}")
     parser.add_argument("--job", metavar="MODULE:FUNCTION", help="your own training instead of an emulated one")
     parser.add_argument(
         "--seconds", type=float, default=SECONDS, help=f"for all but --check; more for long steps (default {SECONDS:g})"
@@ -55,7 +57,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Profile, recommend, write; check if asked to."""
+    given = [name for name in JOB if getattr(arguments, name) is not None]
+    for name in JOB.keys() - given:
+        setattr(arguments, name, JOB[name])
     problem = what_is_wrong(arguments)
+    if arguments.job is not None and given:
+        problem = f"--{given[0].replace('_', '-')}: a --job has its own: give one of them"
     if problem:
         print(f"lastgood: {problem}", file=sys.stderr)
         return BAD_USAGE
