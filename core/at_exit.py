@@ -11,6 +11,7 @@ from __future__ import annotations
 import atexit
 import os
 import sys
+from contextlib import suppress
 from typing import Protocol
 
 
@@ -35,6 +36,13 @@ def forget(store: Closable) -> None:
     _open.discard(store)
 
 
+def tell(failure: BaseException) -> None:
+    """One line on standard error, unless that is closed, full or absent, as in a daemon: the status must do then."""
+    with suppress(Exception):
+        sys.stderr.write(f"lastgood: {failure or type(failure).__name__}\n")
+        sys.stderr.flush()
+
+
 @atexit.register
 def _close_what_is_open() -> None:
     failed = False
@@ -42,9 +50,9 @@ def _close_what_is_open() -> None:
         try:
             store.close()
         except BaseException as error:  # whatever it is, the other stores are waited for too
-            print(f"lastgood: {error or type(error).__name__}", file=sys.stderr)
+            tell(error)
             failed = True
     if failed:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        with suppress(Exception):
+            sys.stdout.flush()
         os._exit(1)

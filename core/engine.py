@@ -10,7 +10,6 @@ is what its lock is for. From begin to publish a save takes no lock of ours.
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import deque
@@ -19,6 +18,7 @@ from contextlib import contextmanager, suppress
 
 from . import steps
 from .arena import Arena
+from .at_exit import tell
 from .atomics import load
 from .cells import KEPT, ROOT, new_cells
 from .device import Device, aligned_buffer
@@ -54,6 +54,7 @@ class Engine:
         self._directory = directory
         self._devices = devices
         self._areas = [aligned_buffer(layout.area_bytes) for _ in devices]
+        self._roomy: set[int] = set()
         self._mark_page = aligned_buffer(MARK_OFFSET)
         self._flights: list[Flight] = []
         self._places_taken = 0
@@ -156,7 +157,7 @@ class Engine:
             if handled is None:
                 raise
             handled.add_note(f"lastgood: {failure}")
-            print(f"lastgood: {failure}", file=sys.stderr)
+            tell(failure)
 
     def skip(self, step: int) -> Ticket:
         """A ticket of a save that the policy refused."""
@@ -209,8 +210,7 @@ class Engine:
         """
         assert layout.slot_count == len(self._devices)
         assert layout.slot_bytes >= self.layout.slot_bytes
-        is_same = layout.chunk_bytes == self.layout.chunk_bytes
-        arena = self.arena if is_same else self._staging_memory(layout)
+        arena = self.arena if layout.chunk_bytes == self.layout.chunk_bytes else self._staging_memory(layout)
         areas = [aligned_buffer(layout.area_bytes) for _ in self._devices]
         try:
             self._directory.publish(HEADER, encode_header(layout, marked=marked).tobytes())
@@ -271,11 +271,11 @@ class Engine:
             self._header.persist()
 
     def prepare_slot(self, slot: int) -> None:
-        """Give an acquired slot its full room; it may be missing or short after damage or growth."""
+        """Give an acquired slot its full room: it may be short after growth, and a copied one full of holes (SIGBUS)."""
         device = self._devices[slot]
-        if device.size() < self.layout.file_bytes:
-            device.allocate(self.layout.file_bytes)
-            device.persist()
+        if slot not in self._roomy or device.size() < self.layout.file_bytes:
+            device.allocate(self.layout.file_bytes)  # durable with what is written next (D3)
+            self._roomy.add(slot)
 
     def write_record(self, record: Record) -> None:
         """Write a slot's record area and remember the record. In a store that has grown, the area may be a smaller one."""

@@ -41,7 +41,7 @@ def as_pieces(buffers: Any) -> tuple[Iterator[NDArray[np.uint8]], int | None]:
         pieces = [as_bytes(piece) for piece in buffers]
         return iter(pieces), sum(piece.size for piece in pieces)
     if _is_stream(buffers):
-        return (as_bytes(piece) for piece in buffers), None
+        return map(as_bytes, buffers), None
     piece = as_bytes(buffers)
     return iter([piece]), piece.size
 

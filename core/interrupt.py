@@ -71,6 +71,7 @@ class Shield:
             finally:
                 self.up()
             yield item
+            del item  # a buffer that the producer changes the size of must not be held on to
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
         self._caught.append((number, frame))

@@ -102,13 +102,13 @@ class MappedFile(BufferedFile):
 
     def read(self, offset: int, into: NDArray[np.uint8]) -> None:
         """See Device."""
-        if offset + into.size > self._bytes.size:
+        end = offset + into.size
+        if end > self._bytes.size:
             self._remap()  # another process may have made the file longer
-        if offset + into.size > self._bytes.size:
-            raise EOFError(
-                f"{self.path} ends at byte {self._bytes.size}, {offset + into.size - self._bytes.size} bytes early"
-            )
-        into[:] = self._bytes[offset : offset + into.size]
+        there = min(self._bytes.size, os.fstat(self._descriptor).st_size)  # or shorter: beyond its end lies SIGBUS
+        if end > there:
+            raise EOFError(f"{self.path} ends at byte {there}, {end - there} bytes early")
+        into[:] = self._bytes[offset:end]
 
     def allocate(self, length: int) -> None:
         """See Device. The size itself is made durable here: msync promises it for data only."""

@@ -169,6 +169,7 @@ class Store(Reader):
                 try:
                     for piece in pieces if total is not None else shield.lowered_for(pieces):
                         flight.push(piece, shield.check)
+                        del piece
                     flight.seal()
                 except BaseException as error:
                     shield.up()
@@ -180,7 +181,8 @@ class Store(Reader):
     def begin(self, *, step: int, meta: bytes = b"", total_bytes: int | None = None) -> Saving:
         """Begin a save whose payload will be pushed, by this thread or another; see `save` for the arguments.
 
-        Its place in the order of saves is taken now. Raises as `save` does.
+        Its place in the order of saves is taken now. One thread that pushes into several by turns needs `staging_bytes`
+        of a chunk for each: memory that only it can give back it would wait for without end. Raises as `save` does.
         """
         with Shield() as shield:
             engine, flight, ticket = self._begin(step, meta, total_bytes, shield)

@@ -126,3 +126,14 @@ def heal(path: Path, device: str) -> None:
     assert (
         len({size for size in sizes if size < len(original()[NEWEST])}) <= 2
     )  # slots not used again may still be short
+
+
+def test_a_file_that_is_cut_while_a_reader_has_it_open(path: Path, device: str) -> None:
+    """The next older one is found; a mapped reader died of SIGBUS, since its mapping was longer than the file."""
+    with Store.open(path, read_only=True, device=device) as store:
+        assert store.read_with_record()[0].step == 4
+        os.truncate(path / NEWEST, 2 * PAGE)
+        record, payload = store.read_with_record()
+        assert record.step == 3
+        assert is_payload_of(3, payload)
+        assert "ends at byte" in store.passed_over[0]

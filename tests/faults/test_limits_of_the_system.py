@@ -83,6 +83,36 @@ def test_growing_on_a_full_disk_fails_a_save_and_harms_nothing(small_disk: Path)
         check_no_leak(store)
 
 
+SPARSE = """
+import shutil, subprocess
+original, copy, device = sys.argv[1:]
+with create(original, in_flight=1, keep=1) as store:
+    save(store, 1, 20_000)
+subprocess.run(["cp", "-r", "--sparse=always", original, copy], check=True)
+with open(copy + "/../filler", "wb") as filler:
+    room = os.statvfs(copy).f_bavail * 4096
+    filler.write(bytes(room - 4096))
+with Store.open(copy, device=device) as store:
+    store.read()
+    found = {"save": told(lambda: save(store, 2, 20_000))}
+    check_kept(store, [1])
+    os.truncate(copy + "/../filler", 0)
+    save(store, 3, 20_000)
+    check_kept(store, [3])
+print(json.dumps(found))
+"""
+
+
+@needs_root
+@pytest.mark.parametrize("device", ["buffered", "mapped", "emulated-pmem"])
+def test_a_copy_has_holes_where_the_store_had_room(small_disk: Path, tmp_path: Path, device: str) -> None:
+    """`cp --sparse`, then a disk that fills up: the job died of SIGBUS in its first save where files are mapped."""
+    found = run(SPARSE, tmp_path / "store", small_disk / "store", device)
+    kind, number, message = found["save"]
+    assert (kind, number) == ("OSError", errno.ENOSPC)
+    assert "/slot-0001" in message
+
+
 LIMITED = """
 import resource
 path = sys.argv[1]

@@ -61,6 +61,16 @@ def test_returning_with_a_failed_save_is_not_a_success(nursery: Nursery, swift: 
     assert newest_step(swift / "store") == 1
 
 
+@pytest.mark.parametrize("how", ["without-stderr", "closed-stderr", "full-stderr", "without-stdout"])
+def test_a_failed_save_shows_in_the_status_where_no_line_can_be_written(
+    nursery: Nursery, swift: Path, how: str
+) -> None:
+    """A daemon has closed what it was started with: the job ended with status 0, and its last checkpoint was not there."""
+    status, _ = leave(nursery, swift / "store", how, "broken")
+    assert status == 1
+    assert newest_step(swift / "store") == 1
+
+
 def test_an_exit_status_stays(nursery: Nursery, swift: Path) -> None:
     assert leave(nursery, swift / "store", "exit", "well") == (3, "")
     assert newest_step(swift / "store") == 3

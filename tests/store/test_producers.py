@@ -128,3 +128,19 @@ def test_a_failure_while_the_block_raises_leaves_the_blocks_exception_in_front(
     told = " ".join(getattr(caught.value, "__notes__", []))
     assert "step 2 did not become durable: [Errno 5] planted: 'slot-0001'" in told
     assert "step 2 did not become durable" in capfd.readouterr().err
+
+
+def test_a_producer_may_change_the_size_of_its_one_buffer() -> None:
+    """Its bytes were copied before it is asked for more; what still looked at them made resizing a BufferError."""
+
+    def grows() -> Iterator[bytearray]:
+        buffer = bytearray(b"a" * 3000)
+        yield buffer
+        buffer += b"b" * 2000
+        yield buffer
+        buffer.clear()
+        yield buffer
+
+    with create(MemoryDirectory()) as store:
+        store.save(grows(), step=1).wait()
+        assert bytes(store.read()) == b"a" * 6000 + b"b" * 2000

@@ -34,6 +34,14 @@ def main() -> None:
     for step in (2, 3):
         store.save(np.full(50_000, step, np.uint8), step=step)
     print("left", flush=True)
+    if HOW == "without-stderr":
+        sys.stderr = None  # type: ignore[assignment]
+    if HOW == "closed-stderr":
+        sys.stderr.close()
+    if HOW == "full-stderr":
+        sys.stderr = open("/dev/full", "w")  # noqa: SIM115
+    if HOW == "without-stdout":
+        sys.stdout = None  # type: ignore[assignment]
     if HOW == "exit":
         sys.exit(3)
     if HOW == "raise":
