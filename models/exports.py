@@ -53,6 +53,8 @@ class Found:
     decoded: Decoded
     step: int
     saved_at_ns: int
+    says_step: bool = True
+    """Otherwise it is 0 because there must be one."""
 
 
 def export(
@@ -128,9 +130,9 @@ def read_file(path: str, *, lazy: bool = False) -> Found:
         decoded = mapped(source) if lazy else read_pieces(source.chunks(), source.total_bytes)
         return Found(decoded, source.step, source.saved_at_ns)
     if is_torch_file(path):
-        return Found(Decoded(read_torch_file(path, lazy=lazy), None), 0, changed_ns)
+        return Found(Decoded(read_torch_file(path, lazy=lazy), None), 0, changed_ns, says_step=False)
     decoded, facts = read_safetensors(path, lazy=lazy)
-    return Found(decoded, facts.get("step", 0), facts.get("saved_at_ns", changed_ns))
+    return Found(decoded, facts.get("step", 0), facts.get("saved_at_ns", changed_ns), "step" in facts)
 
 
 def is_torch_file(path: str) -> bool:
@@ -153,9 +155,20 @@ def import_into(
     ours has random streams: a Checkpointer goes on from others with `rng=False`. Raises OtherRun when the store holds
     checkpoints, unless `new_run`; NotAState for a file that is none of ours, safetensors or a torch file of plain values.
     """
+    return save_found(found_in(os.fspath(file)), path, step=step, new_run=new_run, keep=keep)
+
+
+def found_in(file: str) -> Found:
+    """What an import reads. Raises NotAState or OSError."""
     if os.path.isdir(file):
-        raise NotAState(f"{os.fspath(file)} is a directory: give a file; a store is exported first")
-    found = read_file(os.fspath(file))
+        raise NotAState(f"{file} is a directory: give a file; a store is exported first")
+    return read_file(file)
+
+
+def save_found(
+    found: Found, path: str | os.PathLike[str], *, step: int | None = None, new_run: bool = False, keep: int = 2
+) -> Record:
+    """What an import does with it."""
     snapshot = encode(found.decoded.state, extra=found.decoded.extra)
     with open_or_create(path, total_bytes=snapshot.total_bytes, in_flight=1, keep=keep, new_run=new_run) as store:
         make_room(store, snapshot.total_bytes)

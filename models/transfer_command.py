@@ -10,7 +10,7 @@ import argparse
 import json
 import sys
 
-from .exports import export, import_into
+from .exports import export, found_in, save_found
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -18,7 +18,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     if parser.prog.endswith("import"):
         parser.add_argument("file", help="a .safetensors, .pt or .lastgood file")
         parser.add_argument("path", help="the store's directory; made when there is none")
-        parser.add_argument("--step", type=int, help="the step to save it as, by default the one the file says")
+        parser.add_argument("--step", type=int, help="the step to save it as (default: what the file says, or 0)")
         parser.add_argument("--new-run", action="store_true", help="also into a store that holds another run")
     else:
         parser.add_argument("path", help="the store's directory")
@@ -32,9 +32,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Copy in the direction that `arguments.command` names."""
     if arguments.command == "import":
-        record = import_into(arguments.file, arguments.path, step=arguments.step, new_run=arguments.new_run)
+        found = found_in(arguments.file)
+        record = save_found(found, arguments.path, step=arguments.step, new_run=arguments.new_run)
         facts = {"path": arguments.path, "step": record.step, "bytes": record.payload_bytes}
         line = f"{arguments.file} is step {record.step} of {arguments.path} now, {record.payload_bytes:,} bytes"
+        if arguments.step is None and not found.says_step:
+            line += " (the file says no step: --step N gives another)"
     else:
         done = export(
             arguments.path, arguments.out, step=arguments.step, only=arguments.only, replace=arguments.replace

@@ -392,6 +392,29 @@ def test_the_commands(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "deque became a list" in errors
 
 
+@pytest.mark.parametrize("form", ["pt", "safetensors"])
+def test_an_import_tells_which_step_it_took_when_the_file_says_none(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A job of 4000 steps was imported from a torch file, was step 0 without a word, and began its schedule anew."""
+    old = tmp_path / f"old.{form}"
+    if form == "pt":
+        torch.save({"weight": torch.ones(3)}, old)
+    else:
+        pytest.importorskip("safetensors.torch").save_file({"weight": torch.ones(3)}, old)
+    status, printed, errors = command(capsys, "import", old, tmp_path / "store")
+    assert (status, errors) == (0, "")
+    assert "is step 0 of" in printed
+    assert printed.endswith("(the file says no step: --step N gives another)\n")
+    assert len(printed.splitlines()) == 1
+    printed = command(capsys, "import", old, tmp_path / "store", "--step", "4000", "--new-run")[1]
+    assert "is step 4000 of" in printed
+    assert "says no step" not in printed
+    assert lm.export(tmp_path / "store", tmp_path / f"new.{form}").step == 4000
+    if form == "safetensors":  # ours says it
+        assert "says no step" not in command(capsys, "import", tmp_path / "new.safetensors", tmp_path / "other")[1]
+
+
 def test_inspect_of_a_store_that_holds_no_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store.create(tmp_path / "store", slot_bytes=4096) as opened:
         assert "no checkpoint yet" in command(capsys, "inspect", tmp_path / "store")[1]
