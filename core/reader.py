@@ -115,10 +115,17 @@ class Reader:
             return self._engine.kept()
         if not self._writable:
             open_missing(self._directory, self._devices, writable=False)
-            header = read_header(self._directory)  # the writer may have grown it
+            header = self._header_now()
             self._layout, self._was_marked = header.layout, header.marked
             self._scan = self._look(header)
         return self._scan.in_order()[: self.keep]
+
+    def _header_now(self) -> Header:
+        """The header again: a writer may have grown the store. Raises StoreError where another one has taken its place."""
+        header = read_header(self._directory)
+        if header.layout.store != self._layout.store:
+            raise StoreError(f"{self.path} was moved or replaced: another store is there now, open it again")
+        return header
 
     def _look(self, header: Header) -> Scan:
         try:
@@ -263,7 +270,7 @@ class Reader:
     @property
     def marked(self) -> bool:
         """Whether this store ever acknowledged a save: a store without one may start afresh."""
-        return self._was_marked or read_header(self._directory).marked
+        return self._was_marked or self._header_now().marked
 
     def has_writer(self) -> bool:
         """Whether a writer is at work, in any process."""
@@ -274,7 +281,7 @@ class Reader:
         self._check_open()
         pictures: list[Any] = []
         for _ in range(_LOOKS):
-            header = read_header(self._directory)
+            header = self._header_now()
             scan = Scan(header.layout, self._devices, strict_io=False)
             kept = scan.in_order()[: header.layout.keep]
             reports = report_on(header, scan, kept, self._payload)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from lastgood.core import NotAStore, Store, StoreError, StoreInUse, WrongGeometry
+from lastgood.core import NoStore, NotAStore, Store, StoreError, StoreInUse, WrongGeometry
 from lastgood.core import lock as locks
 from lastgood.core.directory import Directory
 from lastgood.core.record import encode_empty
-from tests.store.small import check_kept, check_no_leak, create, save
+from tests.store.small import check_kept, check_no_leak, create, is_payload_of, save
 
 
 def test_a_lock_file_that_is_removed_lets_no_second_writer_in(tmp_path: Path) -> None:
@@ -216,3 +217,22 @@ def test_a_growth_whose_name_is_not_durable_leaves_no_mark_in_a_file_that_is_gon
     with Store.open(tmp_path / "store", read_only=True) as store:
         assert store.marked
         check_kept(store, [1])
+
+
+@pytest.mark.parametrize("in_flight", [1, 2, 4])
+@pytest.mark.parametrize("ask", ["newest", "records", "read", "verify"])
+def test_a_reader_whose_store_was_made_anew_is_told_so(tmp_path: Path, in_flight: int, ask: str) -> None:
+    """A monitor goes on while the job starts afresh: it was told to restore the files of a store that is whole."""
+    path = tmp_path / "store"
+    with create(path) as store:
+        save(store, 1)
+    with Store.open(path, read_only=True) as reader:
+        assert is_payload_of(1, reader.read())
+        shutil.rmtree(path)
+        with create(path, in_flight=in_flight) as store:
+            save(store, 7)
+            with pytest.raises(StoreError, match="was moved or replaced: another store is there now"):
+                getattr(reader, ask)()
+        shutil.rmtree(path)
+        with pytest.raises(NoStore, match="the path does not exist"):
+            getattr(reader, ask)()
