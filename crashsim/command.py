@@ -28,6 +28,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from lastgood.output_path import why_not_writable
+
 from .bounds import LIMITS, Bounds, Refused, estimate
 from .media import MEDIA
 from .mutant_table import KILLED, SURVIVED, rows
@@ -88,7 +90,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; returns the exit status."""
     try:
-        _check_writable(arguments.html)  # before the search, whose verdict would be lost
+        if arguments.html is not None and (reason := why_not_writable(arguments.html)):  # else the verdict is lost
+            raise BadChoice(f"--html {arguments.html}: {reason}")
         if arguments.list:
             return _list(arguments.json)
         if arguments.mutants:
@@ -112,14 +115,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         _print(report, replayed=arguments.replay is not None)
     return VIOLATED if report.sentence else CLEAN
-
-
-def _check_writable(path: str | None) -> None:
-    folder = os.path.dirname(os.path.abspath(path)) if path is not None else "/"
-    if not os.path.isdir(folder):
-        raise BadChoice(f"--html {path}: No such file or directory: {folder}")
-    if path is not None and not os.access(path if os.path.exists(path) else folder, os.W_OK):
-        raise BadChoice(f"--html {path}: Permission denied")
 
 
 def _draw(report: Any, path: Path) -> None:

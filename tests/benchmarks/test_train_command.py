@@ -175,6 +175,16 @@ def test_what_only_the_sweep_has_is_refused_elsewhere(what: str, capsys: pytest.
     )
 
 
+def test_a_figure_without_matplotlib_is_refused_before_the_sweep(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was noticed when it was to be drawn, hours later."""
+    monkeypatch.delattr("lastgood.benchmarks.train.sweep.sweep")
+    monkeypatch.setattr("lastgood.benchmarks.train.command.find_spec", lambda name: None)
+    assert cli.main([*TINY, "--figure", "figure.svg"]) == 2
+    assert "this command needs matplotlib: pip install 'lastgood[bench]'" in one_line(capsys.readouterr().err)
+
+
 def test_bad_usage_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main([*TINY, "--contenders", "nobody"]) == 2
     assert "there is none of this name" in one_line(capsys.readouterr().err)

@@ -181,6 +181,7 @@ def test_an_absent_peer_is_named_and_left_out(monkeypatch: pytest.MonkeyPatch) -
         (["--contenders", "nobody"], "--contenders nobody: there is none of this name; there are none, lastgood-"),
         (["--contenders", "lastgood,"], "--contenders : there is none"),
         (["--wanted", "--contenders", "none"], "--wanted: nobody is left to be measured"),
+        (["--figure", "/no/such/folder/x.svg"], "--figure /no/such/folder/x.svg: No such file or directory: /no/such"),
         (["--wanted", "--step-kinds", "torch"], "--step-kinds: --wanted says it already: give one of them"),
         (["--figure", "x.jpeg"], "--figure x.jpeg: give a name that ends in .png"),
     ],

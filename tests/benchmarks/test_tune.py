@@ -311,8 +311,9 @@ def test_any_other_file_is_refused(text: str, tmp_path: Path) -> None:
         (["--job", "nothing"], "--job nothing: give MODULE:FUNCTION"),
         (
             ["--output", "/no/such/folder/tuned.json"],
-            "--output /no/such/folder/tuned.json: no file can be written into",
+            "--output /no/such/folder/tuned.json: No such file or directory: /no/such/folder",
         ),
+        (["--output", "/tmp"], "--output /tmp: give the name of a file"),
     ],
 )
 def test_bad_usage_is_one_line(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -100,6 +100,7 @@ def test_no_number_makes_it_run_without_end(option: str, kind: str, capsys: pyte
         (["--intervals", "1,x"], "--intervals 1,x: give numbers of steps"),
         (["--intervals", "0,5"], "an interval of 0 steps: give 1 or more"),
         (["--interval", "-3"], "an interval of -3 steps"),
+        (["--figure", "/no/such/folder/x.svg"], "--figure /no/such/folder/x.svg: No such file or directory: /no/such"),
         (["--figure", "figure.txt"], "--figure figure.txt: give a name that ends in .png"),
         (["--restart", "-1"], "restart_seconds: -1.0: give a number from 0 to 1e+09"),
         (["--restart", "1e300"], "restart_seconds: 1e+300: give a number from 0 to 1e+09"),

@@ -14,6 +14,8 @@ import sys
 from collections.abc import Iterable
 from typing import Any
 
+from lastgood.output_path import why_not_writable
+
 from . import report
 from .costs import read_costs
 from .extent import refuse_what_is_too_large
@@ -99,6 +101,8 @@ def replayed(trace: Trace, arguments: argparse.Namespace) -> Any:
     intervals = the_intervals(arguments.intervals or INTERVALS, fixed)
     if arguments.figure and not arguments.figure.endswith(FIGURES):
         raise BadInput(f"--figure {arguments.figure}: give a name that ends in {', '.join(FIGURES)}")
+    if arguments.figure and (reason := why_not_writable(arguments.figure)):
+        raise BadInput(f"--figure {arguments.figure}: {reason}")
     overrides = {} if arguments.restart is None else {"restart_seconds": arguments.restart}
     costs = read_costs(arguments.costs, **overrides)
     refuse_what_is_too_large(trace, [costs.of(row.name) for row in ROWS], intervals)

@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 import time
+from importlib.util import find_spec
 
 from ..stopping import postponed, stoppable
 from .options import QUICK_SECONDS, BadPlan, plan_of
@@ -29,6 +30,8 @@ def measure(arguments: argparse.Namespace, began: float) -> int:
         plan = plan_of(arguments)
         if arguments.page:
             check_marks(arguments.page)
+        if arguments.figure and find_spec("matplotlib") is None:
+            raise ModuleNotFoundError("the figure is drawn with matplotlib", name="matplotlib")
     except (BadPlan, NoMarks) as problem:
         print(f"lastgood: {problem}", file=sys.stderr)
         return BAD_USAGE

@@ -6,6 +6,8 @@ import argparse
 import math
 from typing import TYPE_CHECKING
 
+from lastgood.output_path import why_not_writable
+
 if TYPE_CHECKING:
     from .sweep import Block, Plan
 
@@ -62,6 +64,8 @@ def plan_of(arguments: argparse.Namespace) -> Plan:
         raise BadPlan(f"--repetitions {arguments.repetitions}: give 1 to {MOST_REPETITIONS}")
     if arguments.figure and not arguments.figure.endswith(FIGURES):
         raise BadPlan(f"--figure {arguments.figure}: give a name that ends in {', '.join(FIGURES)}")
+    if arguments.figure and (reason := why_not_writable(arguments.figure)):
+        raise BadPlan(f"--figure {arguments.figure}: {reason}")
     wanted = chosen(arguments.contenders, list(FIELD)) if arguments.contenders else list(QUICK if quick else FIELD)
     contenders = (BASELINE, *(name for name in wanted if name != BASELINE and FIELD[name].is_here))
     plan = Plan(

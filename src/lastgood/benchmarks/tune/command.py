@@ -18,6 +18,8 @@ import statistics
 import sys
 from typing import TYPE_CHECKING, Any
 
+from lastgood.output_path import why_not_writable
+
 from ..stopping import check, limit, postponed, scratch, stoppable
 from .choose import LEAST_USE
 from .deadline import Deadline
@@ -101,9 +103,8 @@ def what_is_wrong(arguments: argparse.Namespace) -> str:
         return f"--step-ms {arguments.step_ms:g}: one step takes longer than the {arguments.seconds:g} s: give more --seconds"
     if arguments.job is not None and not all(arguments.job.partition(":")):
         return f"--job {arguments.job}: give MODULE:FUNCTION"
-    folder = os.path.dirname(os.path.abspath(arguments.output))
-    if not os.path.isdir(folder) or not os.access(folder, os.W_OK):
-        return f"--output {arguments.output}: no file can be written into {folder}"
+    if reason := why_not_writable(arguments.output):
+        return f"--output {arguments.output}: {reason}"
     return ""
 
 
