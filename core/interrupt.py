@@ -33,26 +33,43 @@ class Shield:
     """Up between `up` and `down`; or a context."""
 
     def __init__(self) -> None:
+        self._is_up = False
         self._handlers: dict[int, Any] = {}
         self._caught: list[tuple[int, FrameType | None]] = []
 
     def up(self) -> None:
         """Remember the signals from now on instead of handling them."""
-        if not self._handlers and threading.current_thread() is threading.main_thread():
+        if self._is_up or threading.current_thread() is not threading.main_thread():
+            return
+        self._is_up = True
+        try:
             for number in SIGNALS:
                 handler = handler_of(number)
-                if callable(handler):
+                if callable(handler) and handler != self._remember:
                     self._handlers[number] = handler
                     set_handler(number, self._remember)
+        except BaseException:  # one that is not remembered yet has just arrived
+            self.down()
+            raise
 
     def down(self) -> None:
-        """Deliver what was remembered; a handler may raise, as it would have."""
-        handlers, self._handlers = self._handlers, {}
-        for number, handler in handlers.items():
-            set_handler(number, handler)
-        caught, self._caught = self._caught, []
-        for number, frame in caught:
-            handlers[number](number, frame)
+        """Deliver what was remembered; a handler may raise, as it would have, and the others are called all the same."""
+        if not self._is_up:
+            return
+        self._is_up = False
+        try:
+            for number, handler in self._handlers.items():
+                set_handler(number, handler)
+        finally:
+            self._deliver()
+
+    def _deliver(self) -> None:
+        if self._caught:
+            number, frame = self._caught.pop(0)
+            try:
+                self._handlers[number](number, frame)
+            finally:
+                self._deliver()
 
     def check(self) -> None:
         """Deliver now what was remembered; call it where an exception loses nothing."""
@@ -74,7 +91,10 @@ class Shield:
             del item  # a buffer that the producer changes the size of must not be held on to
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
-        self._caught.append((number, frame))
+        if self._is_up:
+            self._caught.append((number, frame))
+        else:  # not put back, since another one raised just then
+            self._handlers[number](number, frame)
 
     def __enter__(self) -> Shield:
         self.up()
