@@ -25,7 +25,7 @@ from .engine import Engine
 from .errors import Damaged, NoStore, NothingUsable, StoreClosed, StoreError
 from .incoming import whole_number
 from .layout import HEADER, Header, slot_name
-from .reading import fetch_payload, verified_chunks
+from .reading import fetch_payload, verified_chunks, verify_payload
 from .ready import nothing_usable_message
 from .record import Record
 from .report import FileReport, report_on
@@ -284,7 +284,7 @@ class Reader:
             header = self._header_now()
             scan = Scan(header.layout, self._devices, strict_io=False)
             kept = scan.in_order()[: header.layout.keep]
-            reports = report_on(header, scan, kept, self._payload)
+            reports = report_on(header, scan, kept, lambda record: verify_payload(self._device_of(record), record))
             is_damaged = any(report.state == "damaged" for report in reports[1:])
             if self._is_settled(kept, scan.picture() if is_damaged else None, pictures):
                 break

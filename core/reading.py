@@ -41,12 +41,23 @@ def fetch_payload(device: Device, record: Record, into: Any) -> NDArray[np.uint8
     early; OSError when the medium fails; and as `as_target` does.
     """
     payload = payload_memory(record) if into is None else as_target(into, record.payload_bytes, record.step)
+    _fetch(device, record, payload, record.chunk_bytes)
+    return payload
+
+
+def verify_payload(device: Device, record: Record) -> bool:
+    """Read a payload in memory of one chunk, for those who want to know only; True, or raises as `fetch_payload` does."""
+    _fetch(device, record, aligned_buffer(align_up(min(record.chunk_bytes, record.payload_bytes))), 0)
+    return True
+
+
+def _fetch(device: Device, record: Record, memory: NDArray[np.uint8], stride: int) -> None:
+    """Read and verify chunk after chunk, each `stride` bytes after the one before."""
     name = f"step {record.step} in slot {record.slot}"
     for index in range(len(record.digests)):
-        start = index * record.chunk_bytes
-        piece = payload[start : start + record.chunk_bytes]
-        _fetch_chunk(device, record.payload_offset + start, piece, record.digests, index, name)
-    return payload
+        length = chunk_length(record.payload_bytes, record.chunk_bytes, index)
+        piece = memory[index * stride : index * stride + length]
+        _fetch_chunk(device, record.payload_offset + index * record.chunk_bytes, piece, record.digests, index, name)
 
 
 def _fetch_chunk(

@@ -14,7 +14,7 @@ from . import steps
 from .cells import MARKED, MY_SLOT, STATUS, new_mine
 from .engine import Engine
 from .errors import NothingUsable, StoreError
-from .reading import rewrite_payload
+from .reading import rewrite_payload, verify_payload
 from .recover import CANDIDATE, REJECTED, WHOLE, make_ready
 from .rules import BROKEN, DONE, MARK_ABSENT, MARK_DURABLE
 from .scan import Scan, cannot_give_up
@@ -25,7 +25,7 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool, kept: int) ->
 
     Raises OSError, or NothingUsable for a store that lost everything; the engine is then of no use.
     """
-    scan.settle()
+    scan.settle(verify_payload)
     if marked and WHOLE not in scan.verdict:
         raise NothingUsable(nothing_usable_message(scan.passed_over))
     if scan.unreadable:

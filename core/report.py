@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from .errors import Damaged
 from .layout import HEADER, Header, slot_name
@@ -32,8 +31,8 @@ class FileReport:
     record: Record | None
 
 
-def report_on(header: Header, scan: Scan, kept: list[Record], read: Callable[[Record, Any], Any]) -> list[FileReport]:
-    """What the header and the slots hold, by a look at their records and by reading every payload with `read`."""
+def report_on(header: Header, scan: Scan, kept: list[Record], verify: Callable[[Record], object]) -> list[FileReport]:
+    """What the header and the slots hold, by a look at their records and by verifying every payload."""
     reports = [FileReport(HEADER, None, "damaged" if header.damage else "whole", header.damage, None)]
     for slot, record in enumerate(scan.records):
         state, detail = "empty", ""
@@ -42,7 +41,7 @@ def report_on(header: Header, scan: Scan, kept: list[Record], read: Callable[[Re
         elif record is not None:
             state = "whole" if record in kept else "leftover"
             try:
-                read(record, None)
+                verify(record)
             except (Damaged, OSError) as reason:
                 state, detail = "damaged" if record in kept else "leftover", str(reason)
         reports.append(FileReport(slot_name(slot), slot, state, detail, record))

@@ -11,8 +11,8 @@ C2 may-be-newer     a record that cannot be read (EIO) might be newer than all o
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +22,12 @@ from .cells import MY_SLOT, MY_TAG, STATUS, new_mine
 from .device import Device, aligned_buffer
 from .errors import Damaged, StoreError
 from .layout import Layout, slot_name
-from .reading import fetch_payload
+from .reading import fetch_payload, verify_payload
 from .record import Record, RecordRejected, decode
 from .recover import CANDIDATE, EMPTY, REJECTED, survey
 from .rules import BROKEN, DONE, NO_TAG, PAGE_BYTES, slot_of, tag_of
+
+Found = TypeVar("Found")
 
 
 class Scan:
@@ -65,29 +67,29 @@ class Scan:
 
         The first call runs the survey to its end, and the payload that verification has read is the one returned.
         """
-        payload = self.settle(into)
+        payload = self.settle(lambda device, record: fetch_payload(device, record, into))
         tag = int(self._mine[MY_TAG])
         if tag == NO_TAG:
             return None
         record = self.records[slot_of(tag)]
         assert record is not None
         if payload is None:
-            payload = self._verified(record, into)
+            payload = self._tried(record, lambda device, record: fetch_payload(device, record, into))
         if payload is None:
             raise Damaged(self.passed_over[-1])
         return record, payload
 
-    def settle(self, into: Any = None) -> NDArray[np.uint8] | None:
-        """Run the survey to its end, if that was not done yet; the last payload read for it."""
-        payload: NDArray[np.uint8] | None = None
+    def settle(self, read: Callable[[Device, Record], Found]) -> Found | None:
+        """Run the survey to its end, if that was not done yet; what `read` has returned of the last payload, or None."""
+        found: Found | None = None
         with self._one_at_a_time:  # several threads may read, or one read while another saves for the first time
             while not self._finished:
                 record = self.records[int(self._mine[MY_SLOT])]
                 assert record is not None
-                payload = self._verified(record, into)
-                self._mine[STATUS] = DONE if payload is not None else BROKEN
+                found = self._tried(record, read)
+                self._mine[STATUS] = DONE if found is not None else BROKEN
                 self._finished = next(self._program) == steps.STEP
-        return payload
+        return found
 
     def picture(self) -> tuple[bytes, tuple[int, ...]]:
         """What was seen: two looks with the same picture saw one state, since every save has a sequence of its own."""
@@ -100,16 +102,16 @@ class Scan:
         """
         record = self.records[slot]
         unreadable = len(self.unreadable)
-        whole = record is not None and self._verified(record, None) is not None
+        whole = record is not None and self._tried(record, verify_payload) is not None
         if len(self.unreadable) > unreadable:
             raise StoreError(cannot_give_up(self.unreadable[-1]))
         return whole
 
-    def _verified(self, record: Record, into: Any) -> NDArray[np.uint8] | None:
+    def _tried(self, record: Record, read: Callable[[Device, Record], Found]) -> Found | None:
         device = self._devices[record.slot]
         assert device is not None
         try:
-            return fetch_payload(device, record, into)
+            return read(device, record)
         except (Damaged, OSError) as error:
             self.passed_over.append(str(error))
             if isinstance(error, OSError):

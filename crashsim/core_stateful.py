@@ -20,7 +20,6 @@ from typing import Any
 from lastgood.core.cells import OUTCOME, ROOT
 from lastgood.core.errors import NoStore, SaveFailed, SaveSkipped
 from lastgood.core.layout import HEADER_BYTES
-from lastgood.core.reading import payload_memory
 from lastgood.core.rules import NO_TAG, PENDING, slot_of
 from lastgood.core.store import Store
 from lastgood.core.ticket import Ticket
@@ -107,8 +106,7 @@ class CoreAdapter(Adapter):
             stack.enter_context(swapped("scan", "survey", self._target.survey))
             stack.enter_context(swapped("ready", "make_ready", self._target.make_ready))
             if self._ignores_digests:
-                stack.enter_context(swapped("scan", "fetch_payload", unverified_payload))
-                stack.enter_context(swapped("reader", "fetch_payload", unverified_payload))
+                stack.enter_context(swapped("reading", "_fetch_chunk", unverified_chunk))
             for module, name, replacement in self._swaps:
                 stack.enter_context(swapped(module, name, replacement))
             yield
@@ -288,11 +286,9 @@ def swapped(module: str, name: str, replacement: Any) -> Iterator[None]:
         setattr(holder, last, original)
 
 
-def unverified_payload(device: Any, record: Any, into: Any) -> Any:
-    """What lies where the payload should."""
-    payload = payload_memory(record)
-    device.read(record.payload_offset, payload)
-    return payload
+def unverified_chunk(device: Any, offset: int, piece: Any, *_: object) -> None:
+    """What lies where the chunk should."""
+    device.read(offset, piece)
 
 
 def ignore(store: object) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import tracemalloc
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -68,3 +71,22 @@ def test_a_policy_that_never_waits_may_use_all_of_it() -> None:
         store.save(b"x", step=1).wait()
         arena = store._started().arena
     assert arena.ahead == arena.count
+
+
+@pytest.mark.parametrize("looks", ["first save", "verify"])
+def test_verifying_takes_the_memory_of_a_chunk_not_of_a_checkpoint(tmp_path: Path, looks: str) -> None:
+    """On a host that cannot hold the state twice the first save of a new run ended in a MemoryError, every time."""
+    size, chunk = 2**22, 2**16
+    with Store.create(tmp_path / "store", slot_bytes=size, chunk_bytes=chunk) as store:
+        store.save(np.zeros(size, np.uint8), step=1).wait()
+    with Store.open(tmp_path / "store", new_run=True, staging_bytes=2 * chunk) as store:
+        tracemalloc.start()
+        try:
+            if looks == "verify":
+                assert [each.state for each in store.verify()].count("damaged") == 0
+            else:
+                store.save(b"x", step=2).wait()
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+    assert peak < size / 4
