@@ -4,17 +4,16 @@ E1 admitted-first   at most `in_flight` saves hold a permit, and a permit is giv
                     a save that was admitted always finds a slot (promise `no-reuse` needs no waiting inside the program)
 E2 told-once        every failed save waits in `failures` until the next save, or close, has told of it (promise `loud`)
 
-Admission, like waiting for staging memory, puts the caller to sleep until the device has caught up; that, and only that,
-is what its lock is for. From begin to publish a save takes no lock of ours.
+Admission, like waiting for staging memory, puts the caller to sleep until the device has caught up; that, and the list of
+who is in flight, is what its lock is for. From begin to publish a save program takes no lock of ours.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 from . import steps
 from .arena import Arena
@@ -48,16 +47,14 @@ class Engine:
         self.cells = new_cells()
         self.words = words_for(layout.slot_count)
         self.records: list[Record | None] = [None] * layout.slot_count
-        self.failures: deque[Ticket] = deque()
         self.counters = Counters()
         self._options = options
         self._directory = directory
-        self._devices = devices
+        self.devices = devices
         self._areas = [aligned_buffer(layout.area_bytes) for _ in devices]
         self._roomy: set[int] = set()
-        self._mark_page = aligned_buffer(MARK_OFFSET)
         self._flights: list[Flight] = []
-        self._places_taken = 0
+        self.failures: list[Ticket] = []
         self._is_closing = False
         self._is_quiet = False
         self._landed = threading.Condition(threading.Lock())
@@ -71,27 +68,24 @@ class Engine:
 
     # --- a save's way in and out -------------------------------------------------------------------------------------
 
-    def admit(self, step: int, meta: bytes, payload_bytes: int, check: Callable[[], None]) -> Flight | None:
-        """A flight that holds a permit, waiting as the overload policy says; None when the policy refuses this save.
+    def admit(self, step: int, meta: bytes, payload_bytes: int, check: Callable[[], None]) -> Flight:
+        """A flight that holds a permit, waiting as the overload policy says; one that has ended when the policy refuses it.
 
         `check` is called now and then while waiting, where an exception loses nothing.
         """
         began = time.perf_counter()
-        ticket = Ticket(step, self.newest)
-        flight = Flight(self, ticket, meta)
+        flight = Flight(self, Ticket(step, self.newest), meta)
         with self._landed:
             while self._is_full(payload_bytes):
                 if self._is_closing:
                     raise StoreClosed("the store was closed while this save waited: open it again")
-                if self._options.overload == "skip":
-                    return None
-                if self._options.overload == "replace":
-                    if not self._make_room():
-                        return None
-                else:
+                if self._options.overload == "block":
                     self._landed.wait(WAKE_SECONDS)
+                elif self._options.overload == "skip" or not self._make_room():
+                    self.counters.add(SKIPPED)
+                    flight.ticket.conclude(SKIPPED, None)
+                    return flight
                 check()
-            self._places_taken += 1
             self._flights.append(flight)
         self.counters.add(BLOCKED_NS, int(1e9 * (time.perf_counter() - began)))
         return flight
@@ -114,35 +108,28 @@ class Engine:
         return bool(gives_way or leaving)
 
     def _is_full(self, payload_bytes: int) -> bool:
-        if self._is_closing or self._is_quiet or self._places_taken == self.layout.in_flight:
+        if self._is_closing or self._is_quiet or len(self._flights) == self.layout.in_flight:
             return True
         return self._options.overload != "block" and self.arena.free_bytes < min(payload_bytes, self.arena.total_bytes)
 
     def finished(self, flight: Flight, outcome: int) -> None:
         """A flight has ended: its slot is back or published, so its permit may go to the next (E1)."""
-        ticket = flight.ticket
-        ticket.conclude(outcome, flight.error)
-        if outcome == FAILED and not flight.is_told:
-            self.failures.append(ticket)
         self.counters.add(outcome)
         with self._landed:
+            if outcome == FAILED and not flight.is_told:
+                self.failures.append(flight.ticket)
             self._flights.remove(flight)
-            self._places_taken -= 1
-            ticket.wake()
+            flight.ticket.conclude(outcome, flight.error)
             self._landed.notify_all()
 
     def tell_of_failures(self, ticket: Ticket | None) -> None:
         """Raise SaveFailed for the failures nobody was told of yet (E2); `ticket` is that of the save just started, whose
         own failure, should it have ended already, is left for the next to be told."""
-        failures: list[Ticket] = []
-        with suppress(IndexError):  # until none is left: several threads may be told at once, each of its share
-            while True:
-                failures.append(self.failures.popleft())
-        failures.sort(key=lambda failed: failed.sequence)  # the first cause first, whichever save ended first
-        if ticket in failures:
-            failures.remove(ticket)
-            self.failures.append(ticket)
+        with self._landed:
+            failures = [each for each in self.failures if each is not ticket]
+            self.failures = [each for each in self.failures if each is ticket]
         if failures:
+            failures.sort(key=lambda failed: failed.sequence)  # the first cause first, whichever save ended first
             error = failures[0].failure()
             if len(failures) > 1:
                 error.args = (f"{error} (and {len(failures) - 1} more saves failed)",)
@@ -158,14 +145,6 @@ class Engine:
                 raise
             handled.add_note(f"lastgood: {failure}")
             tell(failure)
-
-    def skip(self, step: int) -> Ticket:
-        """A ticket of a save that the policy refused."""
-        ticket = Ticket(step, self.newest)
-        ticket.conclude(SKIPPED, None)
-        ticket.wake()
-        self.counters.add(SKIPPED)
-        return ticket
 
     def wind_down(self, check: Callable[[], None]) -> None:
         """Admit no more saves, wait until none is in flight and nobody is in `quiet`. When `check` raises, admit again.
@@ -208,10 +187,10 @@ class Engine:
 
         Memory comes first: once the new header is there nothing may fail any more.
         """
-        assert layout.slot_count == len(self._devices)
+        assert layout.slot_count == len(self.devices)
         assert layout.slot_bytes >= self.layout.slot_bytes
         arena = self.arena if layout.chunk_bytes == self.layout.chunk_bytes else self._staging_memory(layout)
-        areas = [aligned_buffer(layout.area_bytes) for _ in self._devices]
+        areas = [aligned_buffer(layout.area_bytes) for _ in self.devices]
         try:
             self._directory.publish(HEADER, encode_header(layout, marked=marked).tobytes())
         finally:  # whichever is there now, also one whose name is not durable yet: that one is to be marked
@@ -222,14 +201,7 @@ class Engine:
 
     def newest(self) -> Record | None:
         """The newest published record."""
-        while True:
-            tag = load(self.cells, ROOT)
-            if tag == NO_TAG:
-                return None
-            record = self.records[slot_of(tag)]
-            if record is not None and record.sequence == sequence_of(tag):
-                return record
-            # The slot was displaced and used again between the two reads: look again.
+        return next(iter(self.kept()), None)
 
     def staging_buffer(self, sequence: int, check: Callable[[], None]) -> int:
         """A buffer of the arena; the time spent waiting for one is accounted for."""
@@ -251,28 +223,24 @@ class Engine:
 
     # --- what the flights' programs ask for --------------------------------------------------------------------------
 
-    def device(self, slot: int) -> Device:
-        """The file of a slot."""
-        return self._devices[slot]
-
     def perform(self, step: int, slot: int) -> None:
-        """What saving and recovery ask for alike. Several savers may write the mark at once: the bytes are the same."""
+        """What saving and recovery ask for alike."""
+        page = self._areas[slot][:PAGE_BYTES]
         if step in (steps.PERSIST_PAYLOAD, steps.PERSIST_RECORD, steps.PERSIST_EMPTY_RECORD):
-            self._devices[slot].persist()
+            self.devices[slot].persist()
         elif step == steps.WRITE_EMPTY_RECORD:
-            page = self._areas[slot][:PAGE_BYTES]
             page[:] = encode_empty(self.layout.store, slot)
-            self._devices[slot].write(0, page)
+            self.devices[slot].write(0, page)
             self.records[slot] = None
         elif step == steps.WRITE_MARK:
-            self._mark_page[:] = encode_mark(self.layout)
-            self._header.write(MARK_OFFSET, self._mark_page)
+            page[:] = encode_mark(self.layout)
+            self._header.write(MARK_OFFSET, page)
         elif step == steps.PERSIST_MARK:
             self._header.persist()
 
     def prepare_slot(self, slot: int) -> None:
         """Give an acquired slot its full room: it may be short after growth, and a copied one full of holes (SIGBUS)."""
-        device = self._devices[slot]
+        device = self.devices[slot]
         if slot not in self._roomy or device.size() < self.layout.file_bytes:
             device.allocate(self.layout.file_bytes)  # durable with what is written next (D3)
             self._roomy.add(slot)
@@ -283,7 +251,7 @@ class Engine:
         image = encode(record)
         area[: image.size] = image
         area[image.size :] = 0
-        self._devices[record.slot].write(0, area)
+        self.devices[record.slot].write(0, area)
         self.records[record.slot] = record
 
     def close(self) -> None:

@@ -158,7 +158,7 @@ class Flight:
                 padded = self.engine.arena.buffer(buffer)[: align_up(filled)]
                 padded[filled:] = 0
                 offset = chunk_offset(layout.area_bytes, layout.chunk_bytes, index)
-                self.engine.device(self._slot).write(offset, padded)
+                self.engine.devices[self._slot].write(offset, padded)
                 self.engine.counters.add(WRITTEN, padded.size)
         except BaseException as error:  # whatever it was, the chunk may not be there
             self._stop(BROKEN, error)

@@ -71,7 +71,7 @@ def _perform(engine: Engine, scan: Scan, step: int, slot: int) -> int:
         if step == steps.REWRITE_RECORD:
             engine.write_record(record)
         else:
-            rewrite_payload(engine.device(slot), record)
+            rewrite_payload(engine.devices[slot], record)
         return DONE
     if step == steps.WRITE_EMPTY_RECORD:
         engine.prepare_slot(slot)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from .engine import Engine
 from .errors import StoreClosed, StoreError
 from .flight import Flight
 from .incoming import as_bytes
@@ -23,14 +22,12 @@ from .ticket import Ticket
 class Saving:
     """A save under way, from the side of the one who has the bytes."""
 
-    def __init__(self, engine: Engine, flight: Flight | None, ticket: Ticket) -> None:
-        """Not for callers: use `Store.begin`. Without a flight the overload policy refused the save."""
-        self.ticket = ticket
-        self._engine = engine
-        self._flight = flight
-        self._guard = _Guard(flight) if flight is not None else None
-        self._is_over = False
-        self._process = os.getpid()
+    def __init__(self, flight: Flight) -> None:
+        """Not for callers: use `Store.begin`."""
+        self.ticket = flight.ticket
+        self._engine = flight.engine
+        self._flight: Flight | None = flight  # until it is over
+        self._guard: _Guard | None = _Guard(flight)
 
     def push(self, buffer: Any) -> None:
         """Copy one more buffer, bytes-like or a C-contiguous array; it may change when this returns.
@@ -40,14 +37,13 @@ class Saving:
         """
         with Shield() as shield:
             self._check_process()
-            if self._is_over:
+            if self._flight is None:
                 raise StoreError(f"the save of step {self.ticket.step} is finished: begin another to push more")
-            if self._flight is not None:
-                try:
-                    self._flight.push(as_bytes(buffer), shield.check)
-                except BaseException as error:
-                    self.abandon(error)
-                    raise
+            try:
+                self._flight.push(as_bytes(buffer), shield.check)
+            except BaseException as error:
+                self.abandon(error)
+                raise
 
     def finish(self, *, tell: bool = True) -> Ticket:
         """The payload is complete: the ticket, for waiting until it is durable. Harmless a second time.
@@ -69,7 +65,7 @@ class Saving:
 
         `told` says that whoever gave it up knows; otherwise the next save, or close, raises SaveFailed (promise `loud`).
         """
-        if os.getpid() != self._process:
+        if os.getpid() != self.ticket.process:
             return
         with Shield():
             if self._flight is not None:
@@ -77,13 +73,13 @@ class Saving:
             self._end()
 
     def _check_process(self) -> None:
-        if os.getpid() != self._process:
+        if os.getpid() != self.ticket.process:
             raise StoreClosed(
-                f"the save of step {self.ticket.step} belongs to process {self._process}: save in this one"
+                f"the save of step {self.ticket.step} belongs to process {self.ticket.process}: save in this one"
             )
 
     def _end(self) -> None:
-        self._is_over, self._flight, self._guard = True, None, None
+        self._flight, self._guard = None, None
 
     def __enter__(self) -> Saving:
         return self

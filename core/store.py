@@ -164,8 +164,8 @@ class Store(Reader):
         """
         pieces, total = as_pieces(buffers)
         with Shield() as shield:
-            engine, flight, ticket = self._begin(step, meta, total if total is not None else total_bytes, shield)
-            if flight is not None:
+            flight = self._begin(step, meta, total if total is not None else total_bytes, shield)
+            if not flight.ticket.done:
                 try:
                     for piece in pieces if total is not None else shield.lowered_for(pieces):
                         flight.push(piece, shield.check)
@@ -175,8 +175,8 @@ class Store(Reader):
                     shield.up()
                     flight.give_up(error, is_told=True)
                     raise
-            engine.tell_of_failures(ticket)
-        return ticket
+            flight.engine.tell_of_failures(flight.ticket)
+        return flight.ticket
 
     def begin(self, *, step: int, meta: bytes = b"", total_bytes: int | None = None) -> Saving:
         """Begin a save whose payload will be pushed, by this thread or another; see `save` for the arguments.
@@ -185,13 +185,12 @@ class Store(Reader):
         of a chunk for each: memory that only it can give back it would wait for without end. Raises as `save` does.
         """
         with Shield() as shield:
-            engine, flight, ticket = self._begin(step, meta, total_bytes, shield)
-            if flight is not None:
-                flight.is_pushed_by_hand = True
-            return Saving(engine, flight, ticket)
+            flight = self._begin(step, meta, total_bytes, shield)
+            flight.is_pushed_by_hand = True
+            return Saving(flight)
 
-    def _begin(self, step: int, meta: bytes, total: int | None, shield: Shield) -> tuple[Engine, Flight | None, Ticket]:
-        """A flight that has its place and its slot; none when the overload policy refused it."""
+    def _begin(self, step: int, meta: bytes, total: int | None, shield: Shield) -> Flight:
+        """A flight that has its place and its slot; one that has ended when the overload policy refused it."""
         step = whole_number("step", step)
         content = as_meta(meta, self._layout.meta_bytes)
         total = whole_number("total_bytes", total or 0)
@@ -203,10 +202,9 @@ class Store(Reader):
         if engine.cells[SEQUENCE] > SEQUENCE_LIMIT - 2**20:
             raise StoreError(f"{self.path} has used up its sequences: create a new store")
         flight = engine.admit(step, content, total, shield.check)
-        if flight is None:
-            return engine, None, engine.skip(step)
-        flight.begin()
-        return engine, flight, flight.ticket
+        if not flight.ticket.done:
+            flight.begin()
+        return flight
 
     def _started(self) -> Engine:
         """The engine; made, and the store made ready for savers, when it is first asked for."""

@@ -37,7 +37,7 @@ class Ticket:
         self._record: Record | None = None
         self._outcome = PENDING
         self._error: BaseException | None = None
-        self._process = os.getpid()
+        self.process = os.getpid()
         self._ended = threading.Event()
 
     def __repr__(self) -> str:
@@ -63,8 +63,8 @@ class Ticket:
 
         Raises SaveFailed (from the first error), SaveSkipped, or TimeoutError when it takes longer.
         """
-        if os.getpid() != self._process:
-            raise StoreClosed(f"the save of step {self.step} belongs to process {self._process}: wait for it there")
+        if os.getpid() != self.process:
+            raise StoreClosed(f"the save of step {self.step} belongs to process {self.process}: wait for it there")
         if not self._ended.wait(timeout):
             raise TimeoutError(f"the save of step {self.step} has not ended within {timeout} seconds")
         if self._outcome in (FAILED, SKIPPED):
@@ -86,11 +86,8 @@ class Ticket:
         self._record = record
 
     def conclude(self, outcome: int, error: BaseException | None) -> None:
-        """How the save has ended. For the driver."""
+        """How the save has ended; those who wait go on. For the driver, once the end is accounted for."""
         assert self._outcome == PENDING, "a save ends once"
         self._error = error
         self._outcome = outcome
-
-    def wake(self) -> None:
-        """Let those who wait go on. For the driver, once the end is accounted for."""
         self._ended.set()

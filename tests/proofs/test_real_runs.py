@@ -51,7 +51,7 @@ def acknowledges_early() -> AbstractContextManager[Any]:
 def persists_another_slot() -> AbstractContextManager[Any]:
     def perform(self: Any, step: int) -> None:
         if step == steps.PERSIST_RECORD:
-            self.engine.device((self._slot + 1) % self.layout.slot_count).persist()
+            self.engine.devices[(self._slot + 1) % self.layout.slot_count].persist()
         else:
             PERFORM(self, step)
 

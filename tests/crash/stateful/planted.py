@@ -43,7 +43,7 @@ def believing(flight: Flight, step: int) -> None:
     """A record whose persist fails is taken for durable."""
     if step == steps.PERSIST_RECORD:
         with suppress(OSError):
-            flight.engine.device(flight._slot).persist()
+            flight.engine.devices[flight._slot].persist()
     else:
         perform(flight, step)
 
@@ -52,10 +52,10 @@ def trying_again(flight: Flight, step: int) -> None:
     """A persist that fails is tried once more, and believed then."""
     if step in (steps.PERSIST_PAYLOAD, steps.PERSIST_RECORD):
         with suppress(OSError):
-            flight.engine.device(flight._slot).persist()
+            flight.engine.devices[flight._slot].persist()
             return
         try:
-            flight.engine.device(flight._slot).persist()
+            flight.engine.devices[flight._slot].persist()
         except OSError as error:
             flight._stop(BROKEN, error)
     else:
@@ -87,7 +87,7 @@ def never_rewriting(engine: Engine, scan: Any, step: int, slot: int) -> int:
 
 def growing(engine: Engine, slot: int) -> None:
     """A slot grows each time it is used."""
-    device = engine.device(slot)
+    device = engine.devices[slot]
     device.allocate(device.size() + 4096)
 
 
