@@ -8,10 +8,10 @@ N4 same-place      a writer opens and publishes nothing in another directory tha
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import stat
+from contextlib import closing, suppress
 from typing import Protocol
 
 import numpy as np
@@ -65,7 +65,7 @@ class Directory:
         if not os.path.isdir(path):
             raise NotAStore(f"{path} is a file; {_ANOTHER_PATH}")
         try:
-            with contextlib.suppress(PermissionError):  # who made it may have been killed before its name was durable
+            with suppress(PermissionError):  # who made it may have been killed before its name was durable
                 persist_directory(os.path.dirname(path))
             for path in reversed(missing):
                 os.makedirs(path, exist_ok=True)
@@ -78,7 +78,7 @@ class Directory:
     def unmake(self, made: list[str]) -> None:
         """Remove the directories that `make` made, as far as they are empty."""
         for path in made:
-            with contextlib.suppress(OSError):
+            with suppress(OSError):
                 os.rmdir(path)
 
     def require(self) -> None:
@@ -152,7 +152,7 @@ class Directory:
 
     def remove(self, name: str) -> None:
         """Remove a file if it is there."""
-        with contextlib.suppress(FileNotFoundError):
+        with suppress(FileNotFoundError):
             os.unlink(self.join(name))
 
     def persist(self) -> None:
@@ -164,18 +164,14 @@ class Directory:
 
         Raises StoreError when a kind was asked for that this file system cannot give.
         """
-        if self._wanted not in ("auto", "direct"):
-            self.device_kind, self.device_reason = self._wanted, "asked for"
-            self.open(probe, writable=writable).close()
-            return
-        try:
-            device = DirectFile(self.join(probe), writable=writable)
-            try:
+        self.device_kind, self.device_reason = self._wanted, "asked for"
+        if self._wanted == "auto":
+            self.device_kind, self.device_reason = "direct", "O_DIRECT works here"
+        try:  # a header that was cut short may be read, too
+            with suppress(EOFError), closing(self.open(probe, writable=writable)) as device:
                 device.read(0, aligned_buffer(PAGE_BYTES))
-            finally:
-                device.close()
         except OSError as error:
-            if error.errno not in _CANNOT:
+            if self.device_kind != "direct" or error.errno not in _CANNOT:
                 raise
             if self._wanted == "direct":
                 raise StoreError(
@@ -183,9 +179,6 @@ class Directory:
                     " use device='auto' or 'buffered'"
                 ) from error
             self.device_kind, self.device_reason = "buffered", f"O_DIRECT refused here: {error.strerror}"
-        else:
-            self.device_kind = "direct"
-            self.device_reason = "asked for" if self._wanted == "direct" else "O_DIRECT works here"
 
 
 def persist_directory(path: str) -> None:

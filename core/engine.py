@@ -73,7 +73,7 @@ class Engine:
 
         `check` is called now and then while waiting, where an exception loses nothing.
         """
-        began = time.perf_counter()
+        began = time.perf_counter_ns()
         flight = Flight(self, Ticket(step, self.newest), meta)
         with self._landed:
             while self._is_full(payload_bytes):
@@ -87,7 +87,7 @@ class Engine:
                     return flight
                 check()
             self._flights.append(flight)
-        self.counters.add(BLOCKED_NS, int(1e9 * (time.perf_counter() - began)))
+        self.counters.add(BLOCKED_NS, time.perf_counter_ns() - began)
         return flight
 
     def _make_room(self) -> bool:
@@ -202,13 +202,6 @@ class Engine:
     def newest(self) -> Record | None:
         """The newest published record."""
         return next(iter(self.kept()), None)
-
-    def staging_buffer(self, sequence: int, check: Callable[[], None]) -> int:
-        """A buffer of the arena; the time spent waiting for one is accounted for."""
-        began = time.perf_counter()
-        index = self.arena.acquire(sequence, check)
-        self.counters.add(BLOCKED_NS, int(1e9 * (time.perf_counter() - began)))
-        return index
 
     def kept(self) -> list[Record]:
         """The records that the cells name, newest first; cells that move while they are read are read again."""

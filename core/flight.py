@@ -30,7 +30,7 @@ from .layout import check_fits
 from .record import Record
 from .rules import BROKEN, DONE, FAILED, OVERTAKEN, PENDING, REFUSED, align_up, chunk_offset, is_overtaken, outcome_of
 from .save import save
-from .statistics import WRITTEN
+from .statistics import BLOCKED_NS, WRITTEN
 from .ticket import Ticket
 
 if TYPE_CHECKING:
@@ -84,7 +84,9 @@ class Flight:
         offset = 0
         while offset < data.size and self.is_open:
             if self._buffer < 0:
-                self._buffer = self.engine.staging_buffer(self.ticket.sequence, check)
+                began = time.perf_counter_ns()
+                self._buffer = self.engine.arena.acquire(self.ticket.sequence, check)
+                self.engine.counters.add(BLOCKED_NS, time.perf_counter_ns() - began)
                 self._filled = 0
                 self._digests.append(0)
             buffer = self.engine.arena.buffer(self._buffer)[: self.layout.chunk_bytes]

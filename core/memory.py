@@ -61,9 +61,6 @@ class MemoryDirectory(Directory):
         """See Directory; it is always there."""
         return []
 
-    def unmake(self, made: list[str]) -> None:
-        """See Directory."""
-
     def require(self) -> None:
         """See Directory."""
 

@@ -63,9 +63,6 @@ class SimulatedDirectory(Directory):
         """See Directory; it is always there."""
         return []
 
-    def unmake(self, made: list[str]) -> None:
-        """See Directory."""
-
     def require(self) -> None:
         """See Directory."""
 

@@ -113,6 +113,16 @@ def test_what_costs_the_newest(path: Path, device: str, what: str) -> None:
     heal(path, device)
 
 
+@pytest.mark.parametrize("length", [76, PAGE - 1, PAGE])
+def test_a_header_of_which_the_front_is_left(path: Path, device: str, length: int) -> None:
+    """One copy of it is whole, so nothing is lost; a reader that tried O_DIRECT on it by a whole page died of EOFError."""
+    os.truncate(path / "header", length)
+    with Store.open(path, read_only=True, device=device) as store:
+        assert is_payload_of(4, store.read())
+        assert any("header" in line for line in store.passed_over)
+    heal(path, device)
+
+
 def heal(path: Path, device: str) -> None:
     """A writer goes on, and leaves nothing damaged."""
     with Store.open(path, device=device) as store:
