@@ -19,6 +19,7 @@ import torch
 from torch import nn
 
 import lastgood.models as lm
+from lastgood.benchmarks.lazy import counted_arenas
 from lastgood.core import SaveFailed, Store
 from lastgood.core.memory import MemoryDirectory
 from lastgood.models.capture import PackedBytes
@@ -205,19 +206,10 @@ def test_staging_memory_smaller_than_the_state(tmp_path: Path) -> None:
     assert loop.check()[0] == 9
 
 
-def test_the_arena_is_allocated_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from lastgood.core import engine
-
-    made = []
-
-    class Counted(engine.Arena):
-        def __init__(self, *arguments: Any) -> None:
-            made.append(self)
-            super().__init__(*arguments)
-
-    monkeypatch.setattr(engine, "Arena", Counted)
+def test_the_arena_is_allocated_once(tmp_path: Path) -> None:
+    """As `bench state` counts them: it counted at a place where arenas are no longer made, and reported none."""
     loop = Loop("lazy", tmp_path / "store", every=1)
-    with loop.ckpt:
+    with counted_arenas() as made, loop.ckpt:
         loop.run(1, 4)
         area = loop.ckpt.capture._scratch._area  # type: ignore[attr-defined]
         loop.run(4, 12)

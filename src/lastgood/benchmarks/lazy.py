@@ -11,12 +11,14 @@ The medium is memory, and each save is durable before the next one begins, so th
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from statistics import median
 from typing import Any
 
 import torch
 
-from lastgood.core import engine
+from lastgood.core.arena import Arena
 from lastgood.core.memory import MemoryDirectory
 from lastgood.models import Checkpointer
 
@@ -54,7 +56,6 @@ def measure_lazy(*, quick: bool) -> dict[str, Any]:
     """The figures of this page."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    arenas = count_arenas()
     try:
         training = Training(256 * 2**20)
         training.iterate()
@@ -62,19 +63,18 @@ def measure_lazy(*, quick: bool) -> dict[str, Any]:
         training.last_longer_than(4 * boundary["held"])
         saves = 7 if quick else 15
         boundary = measure_capture(training, "boundary", saves=saves)
-        before = len(arenas)
-        lazy = measure_capture(training, "lazy", saves=saves)
+        with counted_arenas() as arenas:
+            lazy = measure_capture(training, "lazy", saves=saves)
         return {
             "lazy_over_boundary": lazy["held"] / boundary["held"],
             "lazy_slowdown": lazy["iteration"] / lazy["idle_iteration"],
             "boundary_held_ms": boundary["held"] * 1e3,
             "lazy_held_ms": lazy["held"] * 1e3,
             "iteration_ms": lazy["idle_iteration"] * 1e3,
-            "arena_allocations": len(arenas) - before,
+            "arena_allocations": len(arenas),
         }
     finally:
         torch.set_num_threads(threads)
-        engine.Arena = arenas.original  # type: ignore[misc]
 
 
 def measure_capture(training: Training, capture: str, *, saves: int) -> dict[str, float]:
@@ -97,23 +97,18 @@ def measure_capture(training: Training, capture: str, *, saves: int) -> dict[str
     return {"held": min(held[1:]), "iteration": median(iterations[1:]), "idle_iteration": median(idle[1:])}
 
 
-class Arenas(list[Any]):
-    """The staging arenas made since counting began."""
+@contextmanager
+def counted_arenas() -> Iterator[list[Arena]]:
+    """The staging arenas made inside, whoever makes them."""
+    made: list[Arena] = []
+    plain = Arena.__init__
 
-    original: Any = None
+    def counting(arena: Arena, *arguments: Any) -> None:
+        plain(arena, *arguments)
+        made.append(arena)
 
-
-def count_arenas() -> Arenas:
-    """Count from now on; the caller puts `original` back."""
-    arenas = Arenas()
-    arenas.original = engine.Arena
-
-    class Counted(arenas.original):  # type: ignore[misc, name-defined]
-        """An arena that is counted."""
-
-        def __init__(self, buffer_bytes: int, count: int) -> None:
-            super().__init__(buffer_bytes, count)
-            arenas.append(self)
-
-    engine.Arena = Counted  # type: ignore[misc]
-    return arenas
+    Arena.__init__ = counting  # type: ignore[method-assign]
+    try:
+        yield made
+    finally:
+        Arena.__init__ = plain  # type: ignore[method-assign]
