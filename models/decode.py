@@ -84,6 +84,7 @@ class Builder:
         self._kind_of, self._region_of = skeleton["tensors"]
         self._tensors = ordinary_tensors(skeleton, self._lengths, regions)
         self._storages: dict[int, torch.Tensor] = {}
+        self._shared: dict[int, Any] = {}
 
     def root(self, node: Node, name: str) -> Any:
         """The value of a root node; what is wrong with it is told with its key path."""
@@ -151,9 +152,23 @@ class Builder:
         return mapping
 
     def _module_dict(self, rest: list[Node]) -> OrderedDict[Any, Any]:
+        metadata = self.value(rest[0])
         mapping: OrderedDict[Any, Any] = self._fill(OrderedDict(), rest[1:])
-        mapping._metadata = self.value(rest[0])  # type: ignore[attr-defined]
+        mapping._metadata = metadata  # type: ignore[attr-defined]
         return mapping
+
+    def _first(self, rest: list[Node]) -> Any:
+        """A value that is reached again, which is possible only once it is whole: no cycle can be made."""
+        number, node = rest
+        made = self.value(node)
+        if self._shared.setdefault(count(number), made) is not made:
+            raise NotAState(f"not a readable state: two values are number {number} of those reached again")
+        return made
+
+    def _again(self, rest: list[Node]) -> Any:
+        if count(rest[0]) not in self._shared:
+            raise NotAState(f"not a readable state: value {rest[0]} is reached again before it is there")
+        return self._shared[rest[0]]
 
     def _layout(self, tag: str, rest: list[Node]) -> torch.Tensor:
         facts, *nodes = rest
@@ -244,6 +259,8 @@ BY_TAG: dict[str, Callable[[Builder, list[Node]], Any]] = {
     tags.ARRAY_TYPE: lambda builder, rest: array_type(rest[0]),
     tags.KIND: lambda builder, rest: kind_from(rest[0], builder.value(rest[1])),
     tags.OWN: lambda builder, rest: own_from(rest[0], rest[1], builder.value),
+    tags.SHARED: Builder._first,
+    tags.AGAIN: Builder._again,
     tags.SPARSE: lambda builder, rest: builder._layout(tags.SPARSE, rest),
     tags.QUANTISED: lambda builder, rest: builder._layout(tags.QUANTISED, rest),
     tags.JAGGED: lambda builder, rest: builder._layout(tags.JAGGED, rest),

@@ -66,9 +66,9 @@ class Encoder:
         with without_collecting():
             walk = Walk(asks=False)
             nodes = walk.root(state, name), walk.root(extra, "extra")
-            found = self._table_for(walk)
+            found = None if walk.reached.again else self._table_for(walk)
             if found is None:
-                walk = Walk(asks=True)
+                walk = Walk(asks=True, after=walk)
                 nodes = walk.root(state, name), walk.root(extra, "extra")
                 walk.raise_problems()
                 found = self._table_for(walk)
@@ -78,7 +78,8 @@ class Encoder:
             texts = f'"state":{_text(nodes[0])},"extra":{_text(nodes[1])},{self._table_text},"regions":[{lengths}]'
             data = f"{{{texts}}}".encode("ascii")
             parts = [*parts_of(walk.lengths, walk.readers), *table.parts(walk.met.tensors, storages)]
-            header = tags.Header(len(data), sum(length for length, _ in parts))
+            version = tags.VERSION if walk.reached.again else tags.VERSION_WITHOUT_SHARED
+            header = tags.Header(len(data), sum(length for length, _ in parts), version)
             head = header.pack() + data + bytes(-len(data) % tags.ALIGNMENT)
             part_lengths, readers = zip(*parts, strict=True) if parts else ((), ())
             return Encoded(head, part_lengths, readers, header.total_bytes, walk.met.tensors)

@@ -117,7 +117,7 @@ def leaves_in(header: tags.Header, front: Any) -> tuple[Leaf, ...]:
     """The leaves of a skeleton."""
     skeleton = tags.read_skeleton(front, header)
     try:
-        return tuple(_leaves(skeleton["state"], "state", skeleton))
+        return tuple(_leaves(skeleton["state"], "state", skeleton | {"paths": {}}))
     except (KeyError, IndexError, TypeError, ValueError, RecursionError) as problem:
         raise tags.not_readable(problem) from problem
 
@@ -142,6 +142,11 @@ def _leaves(node: Any, path: str, skeleton: dict[str, Any]) -> Iterator[Leaf]:
     elif node[0] in SEQUENCES:
         for position, item in enumerate(node[SEQUENCES[node[0]] :]):
             yield from _leaves(item, f"{path}[{position}]", skeleton)
+    elif node[0] == tags.SHARED:
+        skeleton["paths"][node[1]] = path
+        yield from _leaves(node[2], path, skeleton)
+    elif node[0] == tags.AGAIN:
+        yield Leaf(path, f"the same as {skeleton['paths'][node[1]]}", None, None, 0)
     elif node[0] == tags.OWN and type(node[2]) is dict:
         for field, item in node[2].items():
             yield from _leaves(item, f"{path}.{field}", skeleton)

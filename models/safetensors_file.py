@@ -5,7 +5,8 @@
 Every tensor of the state is one entry under its key path, joined by dots: `model.0.weight`. Tensors that are one and the
 same are one entry; the other names are in the metadata, as the form's own library does it. What else the state holds is
 in the metadata under `lastgood`: nodes as in `skeleton.py`, which name entries. Kept: everything but the strides of
-tensors and the sharing between views that only overlap. Written by hand: the form is simpler than a dependency.
+tensors, the sharing between views that only overlap, and the identity of lists and dicts that are reached twice. Written by
+hand: the form is simpler than a dependency.
 """
 
 from __future__ import annotations

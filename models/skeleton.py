@@ -42,9 +42,9 @@ from lastgood.core import FormatTooNew
 from .errors import NotAState
 
 MAGIC = b"LG state"
-VERSION = 3
+VERSION, VERSION_WITHOUT_SHARED = 4, 3
 """2 added everything from DEQUE on, structured arrays and tensors that are not strided; 3 TENSORS, and kinds in the place
-of a row for each tensor."""
+of a row for each tensor; 4 SHARED and AGAIN: a state without them is still written as 3."""
 
 ALIGNMENT = 64
 HEADER = struct.Struct("<8sIIQQ32x")
@@ -85,6 +85,8 @@ OWN = "own"  # [OWN, name, node]: of a type that the user registers, see `regist
 SPARSE = "sparse"  # these three: [tag, facts, tensor, ...], see `layouts.py`
 QUANTISED = "quantised"
 JAGGED = "jagged"
+SHARED = "shared"  # [SHARED, number, node]: a value that is reached again, [AGAIN, number]
+AGAIN = "again"
 WITH_FACTS = (SPARSE, QUANTISED, JAGGED)
 
 # Flags of a tensor row.

@@ -22,12 +22,14 @@ from .whole_file import writing
 
 TAKEN = (type(None), bool, int, float, complex, str, bytes, torch.Size, torch.dtype, torch.device)
 Told = Callable[[str], None]
+Known = dict[int, tuple[Any, Any]]
+"""Each value by its identity, and what it became."""
 
 
 def write_torch_file(path: str, state: Any, *, replace: bool = False) -> list[str]:
     """Write a state; returns what had to be changed, a line each. Raises NotExportable, FileExistsError or OSError."""
     changes: list[str] = []
-    plain = plain_for_torch(state, "state", changes.append)
+    plain = plain_for_torch(state, "state", changes.append, {})
     try:
         with writing(path, replace=replace, check=lambda written: read_torch_file(written, lazy=True)) as file:
             _save(plain, file)
@@ -48,20 +50,26 @@ def read_torch_file(path: str, *, lazy: bool = False) -> Any:
         ) from problem
 
 
-def plain_for_torch(value: Any, path: str, told: Told) -> Any:
-    """The value, or the nearest thing that torch lets through."""
-    kind = type(value)
-    if kind in TAKEN:
+def plain_for_torch(value: Any, path: str, told: Told, known: Known) -> Any:
+    """The value, or the nearest thing that torch lets through; the same one wherever it is reached."""
+    if type(value) in TAKEN:
         return value
+    if id(value) not in known:
+        known[id(value)] = value, _nearest(value, path, told, known)
+    return known[id(value)][1]
+
+
+def _nearest(value: Any, path: str, told: Told, known: Known) -> Any:
+    kind = type(value)
     if isinstance(value, torch.Tensor):
         if value.dtype in COMPUTED or value.is_quantized:
             return value
         told(f"{path}: a tensor of {value.dtype} became one of integers with the same bytes")
         return value.detach().view(INTEGER_OF_BYTES[value.itemsize])
     if isinstance(value, dict):
-        return _plain_dict(value, path, told)
+        return _plain_dict(value, path, told, known)
     if kind in (list, tuple, set, deque, frozenset):
-        made = [plain_for_torch(item, f"{path}[{position}]", told) for position, item in enumerate(value)]
+        made = [plain_for_torch(item, f"{path}[{position}]", told, known) for position, item in enumerate(value)]
         if kind in (deque, frozenset):
             told(f"{path}: {kind.__name__} became a {'list' if kind is deque else 'set'}")
         return {tuple: tuple, set: set, frozenset: set}.get(kind, list)(made)
@@ -73,20 +81,21 @@ def plain_for_torch(value: Any, path: str, told: Told) -> Any:
     own = OWN.get(kind)
     if own is not None:
         told(f"{path}: {kind.__name__} became what it is made of")
-        return plain_for_torch(own.take_apart(value), path, told)
+        return plain_for_torch(own.take_apart(value), path, told, known)
     small = KINDS.get(kind)
     parts = small.take_apart(value) if small is not None else str(value)
     told(f"{path}: {kind.__name__} became " + ("text" if isinstance(parts, str) else "what it is made of"))
-    return plain_for_torch(parts, path, told)
+    return plain_for_torch(parts, path, told, known)
 
 
-def _plain_dict(value: dict[Any, Any], path: str, told: Told) -> dict[Any, Any]:
+def _plain_dict(value: dict[Any, Any], path: str, told: Told, known: Known) -> dict[Any, Any]:
     kind = type(value)
     made: dict[Any, Any] = {OrderedDict: OrderedDict, Counter: Counter}.get(kind, dict)()
     if kind is defaultdict:
         told(f"{path}: defaultdict became a dict")
     for key, item in value.items():
-        made[plain_for_torch(key, f"{path}, a key", told)] = plain_for_torch(item, f"{path}[{key!r:.60}]", told)
+        plain = plain_for_torch(key, f"{path}, a key", told, known)
+        made[plain] = plain_for_torch(item, f"{path}[{key!r:.60}]", told, known)
     return made
 
 

@@ -1,8 +1,8 @@
 """One pass over a state: builds the skeleton's nodes, collects tensors and byte regions, refuses what is not data.
 
-Types are matched exactly: a subclass may carry more than its base, so it is refused rather than narrowed. The same list
-or dict reached twice is written twice; tensors keep their sharing (`tensors.py`). A refusal costs nothing but its line:
-the walk goes on, so that one error names every key path at once, and never runs the value's own code.
+Types are matched exactly: a subclass may carry more than its base, so it is refused rather than narrowed. A refusal costs
+nothing but its line: the walk goes on, so that one error names every key path at once, and never runs the value's own code.
+Tensors keep their sharing (`tensors.py`), what can be changed in place its identity (`reached.py`).
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from .kinds import BY_TYPE as KINDS_BY_TYPE
 from .kinds import FACTORIES, Kind
 from .layouts import parts_of
 from .met import Met, is_strided
+from .reached import Reached, once
 from .registry import BY_TYPE as OWN_BY_TYPE
-from .registry import Own, own_node
+from .registry import own_node
 from .tensors import Refused
 
 LISTED_PROBLEMS = 4
@@ -62,14 +63,15 @@ def all_plain_text(keys: Iterable[Any]) -> bool:
 class Walk:
     """What one state is made of, and every problem in it by its path."""
 
-    def __init__(self, *, asks: bool) -> None:
-        """With `asks` each tensor is looked at as it is met; without, they are only collected (`met.py`)."""
+    def __init__(self, *, asks: bool, after: Walk | None = None) -> None:
+        """With `asks` each tensor is looked at as it is met; without, they are only collected (`met.py`). A walk `after`
+        another knows from it which values are reached again (`reached.py`)."""
         self.met = Met(asks=asks)
+        self.reached = Reached(after.reached if after is not None else None)
         self.lengths: list[int] = []
         self.readers: list[Reader] = []
         self.problems: list[str] = []
         self._path: list[Any] = []  # keys and positions as they are; told only when something is refused
-        self._open: set[int] = set()
 
     def root(self, value: Any, name: str) -> Node:
         """Encode one root value."""
@@ -99,9 +101,8 @@ class Walk:
         encode_value = BY_TYPE.get(kind)
         if encode_value is not None:
             return encode_value(self, value)
-        own = OWN_BY_TYPE.get(kind)
-        if own is not None:
-            return self._own(own, value)
+        if kind in OWN_BY_TYPE:
+            return own_once(self, value)
         small = KINDS_BY_TYPE.get(kind)
         if small is not None:
             return self._small(small, value)
@@ -120,7 +121,7 @@ class Walk:
         return node
 
     def _enter(self, container: Any) -> bool:
-        if id(container) in self._open:
+        if id(container) in self.reached.open:
             self._refuse(f"this {type(container).__name__} contains itself; break the cycle before saving")
             return False
         if len(self._path) > tags.DEPTH_LIMIT:
@@ -128,7 +129,7 @@ class Walk:
             self._refuse(f"nested deeper than {tags.DEPTH_LIMIT} levels; flatten it before saving")
             self._path = kept
             return False
-        self._open.add(id(container))
+        self.reached.open.add(id(container))
         return True
 
     def _items(self, nodes: list[Node], value: Any) -> Node:
@@ -136,15 +137,17 @@ class Walk:
             return None
         for position, item in enumerate(value):
             nodes.append(self._child(item, position))
-        self._open.discard(id(value))
+        self.reached.open.discard(id(value))
         return nodes
 
     def _members(self, tag: str, value: Any) -> Node:
         """A set, in an order that depends on its members only."""
         if not self._enter(value):
             return None
+        self.reached.open_sets += 1
         nodes = [self._child(item, Step("{...}")) for item in value]
-        self._open.discard(id(value))
+        self.reached.open_sets -= 1
+        self.reached.open.discard(id(value))
         return [tag, *sorted(nodes, key=repr)]
 
     def _dict(self, value: dict[Any, Any]) -> Node:
@@ -156,7 +159,7 @@ class Walk:
         if not self._enter(value):
             return None
         node = {key: self._child(item, key) for key, item in value.items()}
-        self._open.discard(id(value))
+        self.reached.open.discard(id(value))
         return node
 
     def _run(self, value: dict[str, Any]) -> Node:
@@ -195,7 +198,7 @@ class Walk:
             path.append(key)
             nodes += self._key(key), node_of(item)
             path.pop()
-        self._open.discard(id(value))
+        self.reached.open.discard(id(value))
         return nodes
 
     def _key(self, key: Any) -> Node:
@@ -210,8 +213,9 @@ class Walk:
             return self._refuse(f"{type(value).__name__} is not plain data: {problem}")
         return [tags.KIND, kind.name, self._node(parts)]
 
-    def _own(self, own: Own, value: Any) -> Node:
+    def _own(self, value: Any) -> Node:
         """A value of a registered type: its fields, or what its encoder makes of it."""
+        own = OWN_BY_TYPE[type(value)]
         if not self._enter(value):
             return None
         try:
@@ -223,7 +227,7 @@ class Walk:
             node = own_node(own, self._node(parts))
         else:
             node = own_node(own, {name: self._child(part, Step(f".{name}")) for name, part in parts.items()})
-        self._open.discard(id(value))
+        self.reached.open.discard(id(value))
         return node
 
     def _tensor(self, value: torch.Tensor) -> Node:
@@ -259,30 +263,32 @@ class Walk:
         return self._described(value.dtype, node_of)
 
 
+own_once = once(Walk._own)
+
 BY_TYPE: dict[type, Callable[[Walk, Any], Node]] = {
     type(None): lambda walk, value: value,
     bool: lambda walk, value: value,
     int: lambda walk, value: value if value.bit_length() <= 64 else [tags.INT, hex(value)],
     float: lambda walk, value: plain_float(value),
     str: lambda walk, value: plain_text(value),
-    dict: Walk._dict,
-    list: lambda walk, value: walk._items([tags.LIST], value),
+    dict: once(Walk._dict),
+    list: once(lambda walk, value: walk._items([tags.LIST], value)),
     tuple: lambda walk, value: walk._items([tags.TUPLE], value),
-    OrderedDict: Walk._ordered_dict,
-    Counter: lambda walk, value: walk._pairs([tags.COUNTER], value),
-    defaultdict: Walk._default_dict,
-    deque: lambda walk, value: walk._items([tags.DEQUE, value.maxlen], value),
-    set: lambda walk, value: walk._members(tags.SET, value),
+    OrderedDict: once(Walk._ordered_dict),
+    Counter: once(lambda walk, value: walk._pairs([tags.COUNTER], value)),
+    defaultdict: once(Walk._default_dict),
+    deque: once(lambda walk, value: walk._items([tags.DEQUE, value.maxlen], value)),
+    set: once(lambda walk, value: walk._members(tags.SET, value)),
     frozenset: lambda walk, value: walk._members(tags.FROZEN_SET, value),
     complex: lambda walk, value: [tags.COMPLEX, struct.pack(">dd", value.real, value.imag).hex()],
     bytes: lambda walk, value: [tags.BYTES, walk.add_region(len(value), lambda: value)],
-    bytearray: lambda walk, value: [tags.BYTE_ARRAY, walk.add_region(len(value), lambda: value)],
+    bytearray: once(lambda walk, value: [tags.BYTE_ARRAY, walk.add_region(len(value), lambda: value)]),
     torch.Size: lambda walk, value: [tags.SIZE, *value],
     torch.dtype: lambda walk, value: [tags.DTYPE, str(value).removeprefix("torch.")],
     torch.device: lambda walk, value: [tags.DEVICE, str(value)],
     torch.Tensor: Walk._tensor,
     torch.nn.Parameter: Walk._tensor,
-    numpy.ndarray: Walk._array,
+    numpy.ndarray: once(Walk._array),
 }
 """How each exact type is written. One table for all walks: a walk that held it would be a cycle, and outlive its use."""
 

@@ -14,6 +14,8 @@ import torch
 
 def write_into(here: Any, saved: Any) -> Any:
     """Bring `saved` into what is here where that can be written into, and return the value that now holds it."""
+    if here is saved:  # reached again: it was brought here before
+        return here
     if isinstance(here, torch.Tensor) and isinstance(saved, torch.Tensor):
         return here if write_tensor(here, saved) else saved
     if type(here) is not type(saved):
