@@ -35,8 +35,8 @@ class Scan:
 
     def __init__(self, layout: Layout, devices: Sequence[Device | None], *, strict_io: bool) -> None:
         """Read every record area. A missing slot file is None in `devices`."""
-        self.tags = np.zeros(layout.slot_count, np.int64)
-        self.verdict = np.zeros(layout.slot_count, np.int64)
+        self.tags = np.full(layout.slot_count, NO_TAG, np.int64)
+        self.verdict = np.full(layout.slot_count, EMPTY, np.int64)
         self.records: list[Record | None] = [None] * layout.slot_count
         self.passed_over: list[str] = []
         self.reasons: dict[int, str] = {}
@@ -47,13 +47,10 @@ class Scan:
         self._mine = new_mine()
         self._program = survey(self._mine, self.tags, self.verdict, layout.slot_count)
         self._area = aligned_buffer(layout.area_bytes)
-        self._finished = False
         self._one_at_a_time = threading.Lock()
-        for step in self._program:
-            if step != steps.READ_RECORD:
-                self._finished = step == steps.STEP
-                break
+        while (step := next(self._program)) == steps.READ_RECORD:
             self._read_record(int(self._mine[MY_SLOT]))
+        self._finished = step == steps.STEP
 
     def in_order(self) -> list[Record]:
         """Usable records, newest first, the leftovers beyond `keep` too."""
@@ -67,14 +64,18 @@ class Scan:
 
         The first call runs the survey to its end, and the payload that verification has read is the one returned.
         """
-        payload = self.settle(lambda device, record: fetch_payload(device, record, into))
+
+        def read(device: Device, record: Record) -> NDArray[np.uint8]:
+            return fetch_payload(device, record, into)
+
+        payload = self.settle(read)
         tag = int(self._mine[MY_TAG])
         if tag == NO_TAG:
             return None
         record = self.records[slot_of(tag)]
         assert record is not None
         if payload is None:
-            payload = self._tried(record, lambda device, record: fetch_payload(device, record, into))
+            payload = self._tried(record, read)
         if payload is None:
             raise Damaged(self.passed_over[-1])
         return record, payload
@@ -119,29 +120,27 @@ class Scan:
             return None
 
     def _read_record(self, slot: int) -> None:
-        self.tags[slot] = NO_TAG
-        self.verdict[slot] = EMPTY
         device = self._devices[slot]
         try:
             if device is None:
                 raise RecordRejected("the file is missing")
             self._read_area(device)
-            record = decode(self._area, self._layout.store, slot)
+            record = self.records[slot] = decode(self._area, self._layout.store, slot)
+            if record is not None:
+                self.tags[slot] = tag_of(record.sequence, slot)
+                self.verdict[slot] = CANDIDATE
         except RecordRejected as reason:
-            self._reject(slot, str(reason))
-            return
+            self.reasons[slot] = str(reason)
         except OSError as error:
             if self._strict_io:
                 raise StoreError(
                     f"{slot_name(slot)} cannot be read ({error.strerror}) and may hold the newest checkpoint:"
                     " repair the device, or open read-only to see what else is there"
                 ) from error
-            self._reject(slot, f"cannot be read: {error.strerror}")
-            return
-        if record is not None:
-            self.records[slot] = record
-            self.tags[slot] = tag_of(record.sequence, slot)
-            self.verdict[slot] = CANDIDATE
+            self.reasons[slot] = f"cannot be read: {error.strerror}"
+        if slot in self.reasons:
+            self.verdict[slot] = REJECTED
+            self.passed_over.append(f"{slot_name(slot)}: {self.reasons[slot]}")
 
     def _read_area(self, device: Device) -> None:
         """Read a record area, or as much of it as a file has that was made before the store grew."""
@@ -150,11 +149,6 @@ class Scan:
             raise RecordRejected(f"the file is {device.size()} bytes long")
         self._area[there:] = 0
         device.read(0, self._area[:there])
-
-    def _reject(self, slot: int, reason: str) -> None:
-        self.verdict[slot] = REJECTED
-        self.reasons[slot] = reason
-        self.passed_over.append(f"{slot_name(slot)}: {reason}")
 
 
 def cannot_give_up(reason: str) -> str:
