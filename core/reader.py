@@ -43,17 +43,14 @@ class Reader:
         """Open the slot files and read their records. Not for callers: use `Store.open`."""
         directory.choose_device(HEADER, writable=writable)
         self._directory = directory
-        self._layout = header.layout
-        self._was_marked = header.marked
         self._writable = writable
         self._process = os.getpid()
         self._closed = False
         self._engine: Engine | None = None  # made by the first save
-        self._passed_over: list[str] = []
         self._devices: list[Device | None] = [None] * header.layout.slot_count
         try:
             open_missing(directory, self._devices, writable=writable)
-            self._scan = self._look(header)
+            self._look(header)
         except BaseException:
             close_all(self._devices)
             raise
@@ -115,9 +112,7 @@ class Reader:
             return self._engine.kept()
         if not self._writable:
             open_missing(self._directory, self._devices, writable=False)
-            header = self._header_now()
-            self._layout, self._was_marked = header.layout, header.marked
-            self._scan = self._look(header)
+            self._look(self._header_now())
         return self._scan.in_order()[: self.keep]
 
     def _header_now(self) -> Header:
@@ -127,14 +122,14 @@ class Reader:
             raise StoreError(f"{self.path} was moved or replaced: another store is there now, open it again")
         return header
 
-    def _look(self, header: Header) -> Scan:
+    def _look(self, header: Header) -> None:
+        self._layout, self._was_marked = header.layout, header.marked
         try:
-            scan = Scan(self._layout, self._devices, strict_io=self._writable)
+            self._scan = Scan(header.layout, self._devices, strict_io=self._writable)
         except StoreError as error:
             raise type(error)(f"{self.path}: {error}") from error
-        self._passed_over = scan.passed_over
+        self._passed_over = self._scan.passed_over
         self._passed_over.extend([header.damage] if header.damage else [])
-        return scan
 
     # --- payloads ----------------------------------------------------------------------------------------------------
 

@@ -38,15 +38,8 @@ def make_engine_ready(engine: Engine, scan: Scan, *, marked: bool, kept: int) ->
     program = make_ready(
         engine.cells, mine, scan.tags, verdict, layout.slot_count, layout.keep, int(layout.persists == 1)
     )
-    failure: OSError | None = None
     for step in program:
-        try:
-            mine[STATUS] = _perform(engine, scan, step, int(mine[MY_SLOT]))
-        except OSError as error:
-            failure = error
-            mine[STATUS] = BROKEN
-    if failure is not None:
-        raise failure
+        mine[STATUS] = _perform(engine, scan, step, int(mine[MY_SLOT]))
 
 
 def _reject_half_overwritten(scan: Scan, verdict: NDArray[np.int64], kept: int, keep: int) -> None:
