@@ -170,7 +170,7 @@ def save_found(
 ) -> Record:
     """What an import does with it."""
     snapshot = encode(found.decoded.state, extra=found.decoded.extra)
-    with open_or_create(path, total_bytes=snapshot.total_bytes, in_flight=1, keep=keep, new_run=new_run) as store:
+    with open_or_create(path, total_bytes=snapshot.total_bytes, keep=keep, new_run=new_run) as store:
         make_room(store, snapshot.total_bytes)
         meta = META if found.decoded.extra is None else JOB_META
         return store.save(list(snapshot.buffers()), step=found.step if step is None else step, meta=meta).wait()

@@ -101,17 +101,26 @@ def await_dropped() -> None:
 
 
 def open_or_create(
-    path: str | os.PathLike[str], *, total_bytes: int, in_flight: int, keep: int, new_run: bool = False, **options: Any
+    path: str | os.PathLike[str],
+    *,
+    total_bytes: int,
+    keep: int,
+    in_flight: int | None = None,
+    new_run: bool = False,
+    **options: Any,
 ) -> Store:
-    """The store at `path`, opened for writing; made for states of `total_bytes` when there is none."""
+    """The store at `path`, opened for writing; made for states of `total_bytes` when there is none.
+
+    Without `in_flight` it is made for one save at a time, and one that is there for more is as good.
+    """
     try:
         store = open_existing(path, new_run=new_run, **options)
     except NoStore:
         store = None
     if store is None:  # not inside the handler: an error of the creation has nothing to do with the one above
         slot_bytes = slot_bytes_for(total_bytes)
-        return Store.create(path, slot_bytes=slot_bytes, in_flight=in_flight, keep=keep, **options)
-    warn_of_other_sizes(store, in_flight=in_flight, keep=keep)
+        return Store.create(path, slot_bytes=slot_bytes, in_flight=in_flight or 1, keep=keep, **options)
+    warn_of_other_sizes(store, in_flight=in_flight or store.in_flight, keep=keep)
     return store
 
 

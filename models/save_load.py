@@ -37,7 +37,7 @@ def save(path: str | os.PathLike[str], state: Any, step: int = 0, *, keep: int =
 
 
 def _save(path: str | os.PathLike[str], snapshot: Encoded, step: int, keep: int) -> Record:
-    with open_or_create(path, total_bytes=snapshot.total_bytes, in_flight=1, keep=keep) as store:
+    with open_or_create(path, total_bytes=snapshot.total_bytes, keep=keep) as store:
         newest = store.newest()
         if newest is not None and newest.meta == JOB_META:
             raise OtherRun(

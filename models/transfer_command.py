@@ -10,6 +10,8 @@ import argparse
 import json
 import sys
 
+from lastgood.core import OtherRun
+
 from .exports import export, found_in, save_found
 
 
@@ -33,7 +35,13 @@ def run(arguments: argparse.Namespace) -> int:
     """Copy in the direction that `arguments.command` names."""
     if arguments.command == "import":
         found = found_in(arguments.file)
-        record = save_found(found, arguments.path, step=arguments.step, new_run=arguments.new_run)
+        try:
+            record = save_found(found, arguments.path, step=arguments.step, new_run=arguments.new_run)
+        except OtherRun:
+            told = (
+                f"{arguments.path} holds checkpoints already: give another path, or --new-run to begin a new run there"
+            )
+            raise OtherRun(told) from None
         facts = {"path": arguments.path, "step": record.step, "bytes": record.payload_bytes}
         line = f"{arguments.file} is step {record.step} of {arguments.path} now, {record.payload_bytes:,} bytes"
         if arguments.step is None and not found.says_step:

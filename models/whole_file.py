@@ -20,6 +20,9 @@ def writing(path: str, *, replace: bool = False, check: Callable[[str], object] 
     """
     if not replace and os.path.lexists(path):
         raise FileExistsError(17, "File exists; give another name, or ask for it to be replaced", path)
+    folder = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(2, "No such directory", folder)
     beside = f"{path}.{os.getpid()}.part"
     try:
         with open(beside, "xb") as file:
@@ -37,7 +40,7 @@ def writing(path: str, *, replace: bool = False, check: Callable[[str], object] 
         with suppress(OSError):
             os.unlink(beside)
         raise
-    persist_directory(os.path.dirname(os.path.abspath(path)))
+    persist_directory(folder)
 
 
 def make_directory(path: str) -> None:

@@ -166,6 +166,13 @@ def test_too_little_disk_is_told_beforehand(
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("words", [["tune"], ["bench", "core"], ["bench", "state"], [*TINY]], ids=" ".join)
+def test_a_directory_that_is_not_there_is_named(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder of a random name was said to be missing in it."""
+    assert cli.main([*words, "--directory", "/no/such"]) == 2
+    assert one_line(capsys.readouterr().err) == "lastgood: /no/such: No such directory"
+
+
 @pytest.mark.parametrize("what", ["core", "state"])
 def test_what_only_the_sweep_has_is_refused_elsewhere(what: str, capsys: pytest.CaptureFixture[str]) -> None:
     """`bench state --state-mb 64` measured 256 MB and said nothing."""

@@ -415,6 +415,29 @@ def test_an_import_tells_which_step_it_took_when_the_file_says_none(
         assert "says no step" not in command(capsys, "import", tmp_path / "new.safetensors", tmp_path / "other")[1]
 
 
+def test_an_import_into_a_store_in_use_is_refused_in_the_words_of_the_command_line(
+    store: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """It said that one save in flight had been asked for, which nobody had, and to give `new_run=True`."""
+    out = store.parent / "out.safetensors"
+    assert command(capsys, "export", store, out)[0] == 0
+    with Store.create(store.parent / "other", slot_bytes=10_000, in_flight=4) as other:
+        other.save(b"mine", step=1).wait()
+    status, printed, errors = command(capsys, "import", out, other.path)
+    assert (status, printed) == (2, "")
+    assert "other holds checkpoints already: give another path, or --new-run to begin" in one_line(errors)
+    assert command(capsys, "import", out, other.path, "--new-run")[0] == 0
+    assert caplog.text == ""
+
+
+def test_an_export_into_a_folder_that_is_not_there_names_the_folder(
+    store: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It named a temporary file that the user had never heard of."""
+    errors = command(capsys, "export", store, store.parent / "no" / "out.pt")[2]
+    assert one_line(errors) == f"lastgood: {store.parent / 'no'}: No such directory"
+
+
 def test_inspect_of_a_store_that_holds_no_state(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with Store.create(tmp_path / "store", slot_bytes=4096) as opened:
         assert "no checkpoint yet" in command(capsys, "inspect", tmp_path / "store")[1]

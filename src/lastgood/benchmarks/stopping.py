@@ -11,6 +11,7 @@ Python drops what a signal raises inside a finalizer or a hook that runs while i
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
@@ -93,6 +94,8 @@ def postponed() -> Iterator[None]:
 @contextmanager
 def scratch(prefix: str, parent: str | None) -> Iterator[str]:
     """A new folder in `parent`, by default the system's temporary directory."""
+    if parent is not None and not os.path.isdir(parent):
+        raise FileNotFoundError(2, "No such directory", parent)
     directory = ""
     try:
         with postponed():
