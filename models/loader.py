@@ -33,6 +33,8 @@ import torch
 from torch.utils.data import DataLoader, IterableDataset, RandomSampler, SequentialSampler, get_worker_info
 from torch.utils.data.distributed import DistributedSampler
 
+from lastgood.core.incoming import whole_number
+
 from .sampler import epoch_order, seed_words
 
 OPTIONS = (
@@ -69,6 +71,8 @@ class ResumableLoader:
         """`shards` processes see one `shard` each, all equally long; further options are those of a DataLoader."""
         if isinstance(dataset, IterableDataset) or not hasattr(dataset, "__len__"):
             raise TypeError(f"{type(dataset).__name__} has no length: a place in it cannot be found again by number")
+        for name, value in (("batch_size", batch_size), ("seed", seed), ("shards", shards), ("shard", shard)):
+            whole_number(name, value)
         if not 0 <= shard < shards or batch_size < 1 or len(dataset) < 1:
             raise ValueError(
                 f"batch_size={batch_size}, shard={shard} of {shards}, {len(dataset)} samples: nothing to draw"

@@ -31,6 +31,8 @@ from typing import Any
 import numpy
 from torch.utils.data import Sampler
 
+from lastgood.core.incoming import whole_number
+
 
 def seed_words(seed: int, epoch: int) -> list[int]:
     """What the order of an epoch is made from, for numpy's generator. Raises ValueError for a seed that is no such."""
@@ -50,6 +52,8 @@ class ResumableSampler(Sampler[int]):
     """Sample ids 0 … length − 1, shuffled anew each epoch, with a position that is saved and restored."""
 
     def __init__(self, length: int, seed: int = 0, *, shuffle: bool = True, automatic: bool = True) -> None:
+        whole_number("length", length)
+        whole_number("seed", seed)
         if length < 1:
             raise ValueError(f"length={length}: a sampler needs at least one sample")
         seed_words(seed, 0)

@@ -184,6 +184,10 @@ class Stream(IterableDataset[Any]):
     [
         (lambda: ResumableLoader(Stream(), 4), "Stream has no length"),
         (lambda: ResumableLoader(PlainNumbers(), 0), "batch_size=0"),
+        (lambda: ResumableLoader(PlainNumbers(), 2.5), "batch_size=2.5: give a whole number"),
+        (lambda: ResumableLoader(PlainNumbers(), "4"), "batch_size='4': give a whole number"),
+        (lambda: ResumableLoader(PlainNumbers(), 4, seed=None), "seed=None: give a whole number"),
+        (lambda: lm.ResumableSampler(7.5), "length=7.5: give a whole number"),
         (lambda: ResumableLoader(PlainNumbers(), 4, shards=2, shard=2), "shard=2 of 2"),
         (lambda: ResumableLoader(PlainNumbers(), 4, seed=-1), "seed=-1"),
         (lambda: ResumableLoader(PlainNumbers(), 4, sampler=[1]), "give seed and shuffle"),
@@ -192,7 +196,7 @@ class Stream(IterableDataset[Any]):
         (lambda: ResumableLoader(PlainNumbers(), 4).load_state_dict(
             ResumableLoader(PlainNumbers(), 4, seed=1).state_dict()), "saved with seed=1, here it has seed=0"),
     ],
-    ids=range(8),
+    ids=range(12),
 )  # fmt: skip
 def test_mistakes_are_told_in_one_line(make: Any, phrase: str) -> None:
     with pytest.raises((TypeError, ValueError), match=phrase) as problem:
