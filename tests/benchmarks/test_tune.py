@@ -210,6 +210,15 @@ def test_nothing_is_measured_after_the_minute(
     assert SECONDS < 60
 
 
+@pytest.mark.parametrize(("started", "said"), [(60.0, "no time was left"), (1.0, "not done after [0-9]+ s")])
+def test_who_has_too_little_time_is_told_to_give_more(
+    started: float, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`tune --seconds 12` said "not done after 0 s"."""
+    with pytest.raises(CannotProfile, match=f"could not be profiled: {said}; give more --seconds"):
+        tuned_by(Clock(), monkeypatch, 20.0, 1.0, started)
+
+
 def steps_of_device(iteration: float, save: float) -> int:
     """The fewest steps between saves that it keeps up with."""
     return max(1, math.ceil(save / iteration - 1e-9))

@@ -130,11 +130,13 @@ class Profiler:
         return list(zip(told["plain"], told["saving"], strict=True))
 
     def _alone(self, work: Callable[[str], dict[str, Any]]) -> dict[str, Any]:
+        left = self._deadline.left
         with scratch(self._directory) as place:
             where = os.getcwd() if self._cell.job else place
-            told = run_alone(lambda: work(place), where, max(0.0, self._deadline.left))
+            told = run_alone(lambda: work(place), where, left) if left > 0 else {"error": "no time was left"}
         if "error" in told:
-            raise CannotProfile(f"the job could not be profiled: {told['error']}")
+            more = "; give more --seconds" if self._deadline.left <= 0 else ""
+            raise CannotProfile(f"the job could not be profiled: {told['error']}{more}")
         if told.get("wrong"):
             raise CannotProfile(f"a checkpoint was not what was saved: {', '.join(told['wrong'][:3])}")
         return told
