@@ -18,7 +18,7 @@ import numpy as np
 
 from .device import Device, aligned_buffer
 from .errors import NoStore, NotAStore, StoreError
-from .files import BufferedFile, DirectFile, naming, open_regular
+from .files import BufferedFile, DirectFile, naming
 from .layout import LOCK
 from .lock import WriterLock, writer_alive
 from .mapped import MappedFile
@@ -113,7 +113,10 @@ class Directory:
 
     def read_small(self, name: str, limit: int = -1) -> bytes:
         """All bytes of a small file, or its first ones."""
-        with open(open_regular(self.join(name), os.O_RDONLY), "rb") as file:
+        path = self.join(name)
+        if stat.S_ISFIFO(os.stat(path).st_mode):  # it would have us wait for its other end
+            raise OSError(errno.EINVAL, "not a regular file", path)
+        with open(path, "rb") as file:  # not by a bare descriptor, which an interrupt between two steps would lose
             return file.read(limit)
 
     def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:

@@ -43,20 +43,6 @@ def naming(path: str) -> Iterator[None]:
         raise
 
 
-def open_regular(path: str, flags: int) -> int:
-    """A descriptor of a regular file; anything else is refused: a pipe would have us wait for its other end."""
-    descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
-    try:
-        with naming(path):
-            kind = os.fstat(descriptor).st_mode
-        if not stat.S_ISREG(kind):
-            raise OSError(errno.EISDIR if stat.S_ISDIR(kind) else errno.EINVAL, "not a regular file", path)
-    except BaseException:
-        os.close(descriptor)
-        raise
-    return descriptor
-
-
 class BufferedFile:
     """A file through the page cache."""
 
@@ -67,7 +53,15 @@ class BufferedFile:
         self.path = path
         access = os.O_RDWR if writable else os.O_RDONLY
         extra = os.O_CREAT | os.O_EXCL if create else 0
-        self._descriptor = open_regular(path, access | extra | self.flags)
+        self._descriptor = os.open(path, access | extra | os.O_CLOEXEC | os.O_NONBLOCK | self.flags, 0o666)
+        try:
+            with naming(path):
+                kind = os.fstat(self._descriptor).st_mode
+            if not stat.S_ISREG(kind):  # a pipe would have us wait for its other end
+                raise OSError(errno.EISDIR if stat.S_ISDIR(kind) else errno.EINVAL, "not a regular file", path)
+        except BaseException:
+            self.close()
+            raise
 
     def write(self, offset: int, data: NDArray[np.uint8]) -> None:
         """See Device."""
