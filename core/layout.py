@@ -30,6 +30,7 @@ is right) from one that has lost everything (an error).
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from dataclasses import astuple, dataclass, fields
 from functools import cached_property, lru_cache
 
@@ -172,7 +173,7 @@ def decode_header(image: bytes, path: str) -> Header:
     Raises NotAStore for other bytes, Damaged when neither copy is whole, FormatTooNew for a later version.
     """
     copies = [image[offset : offset + PAGE_BYTES] for offset in (0, COPY_OFFSET)]
-    whole = [page for page in copies if _is_whole(page)]
+    whole = [layout for page in copies if (layout := _layout_in(page)) is not None]
     if not whole:
         if all(page[:8] != MAGIC for page in copies):
             raise NotAStore(f"{path} is not a lastgood store: its header begins with other bytes")
@@ -182,10 +183,8 @@ def decode_header(image: bytes, path: str) -> Header:
                 f"{path} is a store of format {version}, this version reads up to {FORMAT_VERSION}: update lastgood"
             )
         raise Damaged(f"{path}: both copies in the file `{HEADER}` are damaged; restore it from elsewhere")
-    _, _, slots, store, *sizes = FIXED.unpack(whole[0][: FIXED.size])
-    layout = Layout(store, *sizes)
-    assert slots == layout.slot_count
-    right_mark = sealed(MARK_MAGIC + store)
+    layout = whole[0]
+    right_mark = sealed(MARK_MAGIC + layout.store)
     mark = image[MARK_OFFSET : MARK_OFFSET + len(right_mark)]
     # A mark torn by a power loss was never followed by an acknowledgement; a damaged one must not hide a loss: anything
     # but zeros counts as marked, a page that is cut off too.
@@ -195,7 +194,13 @@ def decode_header(image: bytes, path: str) -> Header:
     return Header(layout, marked, damage)
 
 
-def _is_whole(page: bytes) -> bool:
-    """Whether a copy has this version's magic, version and digest."""
+def _layout_in(page: bytes) -> Layout | None:
+    """What a copy says; None without this version's magic, version and digest, or when it says what no store can be."""
     start = MAGIC + struct.pack("<I", FORMAT_VERSION)
-    return page[: len(start)] == start and page[: FIXED.size + 4] == sealed(page[: FIXED.size])
+    if page[: len(start)] != start or page[: FIXED.size + 4] != sealed(page[: FIXED.size]):
+        return None
+    _, _, slots, store, *sizes = FIXED.unpack(page[: FIXED.size])
+    with suppress(WrongGeometry):
+        layout = Layout(store, *sizes).checked()
+        return layout if layout.slot_count == slots else None
+    return None

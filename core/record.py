@@ -138,8 +138,15 @@ def decode(area: NDArray[np.uint8], store: bytes, slot: int) -> Record | None:
     if its_slot != slot:
         raise RecordRejected(f"belongs to slot {its_slot}: slot files were swapped or copied")
     meta_end = FIXED_BYTES + meta_bytes
-    assert meta_end + DIGEST_BYTES * chunks == used, "never-wrong: a record with a right digest has consistent lengths"
-    assert chunks == chunk_count(payload, chunk_bytes)
+    if (
+        not sequence_fits(sequence)
+        or chunk_bytes == 0
+        or (chunk_bytes | start) % PAGE_BYTES != 0
+        or chunks != chunk_count(payload, chunk_bytes)
+        or meta_end + DIGEST_BYTES * chunks != used
+        or start < align_up(used)
+    ):
+        raise RecordRejected("its digest is right, but its sizes are none that a save writes")
     digests = np.frombuffer(area[meta_end:used].tobytes(), "<u4").tolist()
     meta = area[FIXED_BYTES:meta_end].tobytes()
     return Record(sequence, slot, step, store, run, payload, chunk_bytes, meta, tuple(digests), saved, start)

@@ -125,8 +125,11 @@ class Scan:
             if device is None:
                 raise RecordRejected("the file is missing")
             self._read_area(device)
-            record = self.records[slot] = decode(self._area, self._layout.store, slot)
+            record = decode(self._area, self._layout.store, slot)
             if record is not None:
+                if record.payload_offset + record.payload_bytes > self._layout.file_bytes:
+                    raise RecordRejected("its digest is right, but its payload ends beyond its slot")
+                self.records[slot] = record
                 self.tags[slot] = tag_of(record.sequence, slot)
                 self.verdict[slot] = CANDIDATE
         except RecordRejected as reason:
