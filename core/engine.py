@@ -60,7 +60,12 @@ class Engine:
         self._landed = threading.Condition(threading.Lock())
         self.arena = self._staging_memory(layout)
         self._header = directory.open(HEADER)
-        self.writers = Writers(options.writers, layout.store.hex()[:8])
+        try:
+            with naming(directory.path):
+                self.writers = Writers(options.writers, layout.store.hex()[:8])
+        except BaseException:
+            self._header.close()
+            raise
 
     def _staging_memory(self, layout: Layout) -> Arena:
         with naming(self._directory.path):

@@ -152,10 +152,8 @@ class Reader:
         self._check_open()
         if record is None:
             found = self._find(None if step is None else whole_number("step", step), into, strict)
-        elif isinstance(record, Record):
-            found = record, self._payload(record, into)
         else:
-            raise TypeError(f"read({record!r}): give one of records(), or step=")
+            found = record, self._payload(record, into)
         self._was_read(found[0])
         return found
 
@@ -246,6 +244,8 @@ class Reader:
         return fetch_payload(self._device_of(record), record, into)
 
     def _device_of(self, record: Record) -> Device:
+        if not isinstance(record, Record):
+            raise TypeError(f"{record!r} is no record: give one of records(), or step= to `read`")
         if record.store != self._layout.store:
             raise StoreError(f"the record of step {record.step} belongs to another store than {self.path}")
         device = self._devices[record.slot]

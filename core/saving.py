@@ -97,8 +97,10 @@ class _Guard:
 
     def __init__(self, flight: Flight) -> None:
         self._flight = flight
+        self._process = os.getpid()
 
     def __del__(self) -> None:
-        if not self._flight.is_sealed:
-            with Shield():
-                self._flight.give_up(StoreError("it was dropped before it was finished"), is_told=False)
+        flight = self._flight
+        if not flight.is_sealed and os.getpid() == self._process:
+            error = StoreError("it was dropped before it was finished")
+            flight.engine.writers.leave_to_one(lambda: flight.give_up(error, is_told=False))

@@ -4,7 +4,7 @@
       │         └── writer threads, conditions      fibres of the schedule (`schedule.threading`)
       └── Directory ── Device                       every operation on the disk is a step (`SimulatedDirectory`)
 
-What is swapped is what a process is given from outside: the modules `threading` and `time`, and a directory. The code
+What is swapped is what a process is given from outside: the modules `threading`, `queue` and `time`, and a directory. The code
 between is the code that runs. A `Target` may bring other programs in: that is how its mutants are made.
 """
 
@@ -90,6 +90,7 @@ class CoreAdapter(Adapter):
         threads, time = Threads(schedule), StandingTime(schedule)
         for module in THREADED:
             swap(swapped(module, "threading", threads))
+        swap(swapped("writers", "queue", threads))
         for module in TIMED:
             swap(swapped(module, "time", time))
         swap(swapped("flight", "save", self._stepped))

@@ -3,7 +3,7 @@
     disk        files of real bytes, and what a power loss may leave of them; every operation is one step
     operations  what a store does to it, how the world refuses it, and what a power loss takes
     fibres      threads that run one at a time, each until its next step, in whatever order the machine likes
-    threads     what stands in for the modules `threading` and `time`
+    threads     what stands in for the modules `threading`, `queue` and `time`
     adapter     what you write to put your own store under the machine: one class, three methods
     ledger      what was acknowledged, and so what may be found; every verdict names a promise
     world       a disk, the processes that come and go over it, and the promises at every step

@@ -6,7 +6,7 @@
 
 A fibre is a real thread, but exactly one runs at any moment: the driver, or the fibre it has resumed. So a run is
 decided by the driver's choices alone and can be repeated. Code under test that uses threads, locks or sleep is given
-others in place of the modules `threading` and `time` (`threads`).
+others in place of the modules `threading`, `queue` and `time` (`threads`).
 
 T1 baton          between two steps nothing else runs; what waits for another fibre is not ready until that one woke it
 T2 time stands    a wait with a limit ends by the limit only when no fibre is ready: nobody is woken early

@@ -1,8 +1,9 @@
-"""What code under test is given in place of the modules `threading` and `time`: the same names, over fibres."""
+"""What code under test is given in place of the modules `threading`, `queue` and `time`: the same names, over fibres."""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -112,8 +113,28 @@ class Event:
         return self._is_set
 
 
+class SimpleQueue:
+    """As `queue.SimpleQueue`."""
+
+    def __init__(self, schedule: Schedule) -> None:
+        """Empty."""
+        self._schedule = schedule
+        self._items: deque[Any] = deque()
+
+    def put(self, item: Any) -> None:
+        """For whoever asks next."""
+        self._items.append(item)
+        self._schedule.wake(self, 1)
+
+    def get(self) -> Any:
+        """Wait until there is one."""
+        while not self._items:
+            self._schedule.wait_for(self)
+        return self._items.popleft()
+
+
 class Threads:
-    """What a store sees in place of the module `threading`."""
+    """What a store sees in place of the modules `threading` and `queue`."""
 
     def __init__(self, schedule: Schedule) -> None:
         """Of one schedule."""
@@ -134,6 +155,10 @@ class Threads:
     def Event(self) -> Event:
         """See `threading.Event`."""
         return Event(self._schedule)
+
+    def SimpleQueue(self) -> SimpleQueue:
+        """See `queue.SimpleQueue`."""
+        return SimpleQueue(self._schedule)
 
     def Thread(self, target: Callable[..., Any], name: str = "", args: Any = (), daemon: bool = True) -> Started:
         """See `threading.Thread`."""

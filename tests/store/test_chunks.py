@@ -82,3 +82,12 @@ def test_a_record_of_another_store_is_refused() -> None:
         record = save(other, 3)
         with pytest.raises(StoreError, match="belongs to another store"):
             next(store.chunks(record))
+
+
+def test_what_is_no_record_is_refused_in_one_line() -> None:
+    """As in `store.chunks(store.newest())` of a store without a checkpoint."""
+    with (
+        create(MemoryDirectory()) as store,
+        pytest.raises(TypeError, match=r"None is no record: give one of records\(\)"),
+    ):
+        next(store.chunks(store.newest()))  # type: ignore[arg-type]

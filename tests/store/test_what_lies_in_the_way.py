@@ -166,7 +166,7 @@ def test_growth_without_memory_leaves_the_store_as_it_was(tmp_path: Path, monkey
 def test_what_is_no_record_no_step_and_no_size_is_refused_in_one_line(tmp_path: Path) -> None:
     with create(tmp_path / "store") as store:
         save(store, 1)
-        with pytest.raises(TypeError, match=r"read\(5\): give one of records\(\), or step="):
+        with pytest.raises(TypeError, match=r"5 is no record: give one of records\(\), or step= to `read`"):
             store.read(5)  # type: ignore[arg-type]
         with pytest.raises(TypeError, match="step='x': give a whole number"):
             store.read(step="x")  # type: ignore[arg-type]
