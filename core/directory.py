@@ -116,7 +116,7 @@ class Directory:
         path = self.join(name)
         if stat.S_ISFIFO(os.stat(path).st_mode):  # it would have us wait for its other end
             raise OSError(errno.EINVAL, "not a regular file", path)
-        with open(path, "rb") as file:  # not by a bare descriptor, which an interrupt between two steps would lose
+        with open(path, "rb", buffering=0) as file:  # a bare descriptor would be lost by an interrupt
             return file.read(limit)
 
     def open(self, name: str, *, create: bool = False, writable: bool = True) -> Device:

@@ -15,8 +15,6 @@ import ctypes
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -33,14 +31,18 @@ if _sync_file_range is not None:
     _sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 
 
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Let an OSError that comes from inside carry the path."""
-    try:
-        yield
-    except OSError as error:
-        error.filename = path
-        raise
+class naming:
+    """Let an OSError that comes from inside carry the path. Around every transfer, so not a generator, which costs more."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, OSError):
+            error.filename = self._path
 
 
 class BufferedFile:

@@ -117,7 +117,7 @@ def decode(area: NDArray[np.uint8], store: bytes, slot: int) -> Record | None:
     front = area[: EMPTY.size + 4].tobytes()
     if front.startswith(EMPTY_MAGIC) and front == sealed(EMPTY.pack(EMPTY_MAGIC, FORMAT_VERSION, slot, store)):
         return None
-    fields = FIXED.unpack(area[:DIGEST_OFFSET].tobytes())
+    fields = FIXED.unpack_from(area.data)
     magic, version, used = fields[:3]
     if magic != MAGIC:
         what = "zeros" if not area[:FIXED_BYTES].any() else "other bytes"

@@ -24,7 +24,7 @@ from .errors import Damaged, StoreError
 from .layout import Layout, slot_name
 from .reading import fetch_payload, verify_payload
 from .record import Record, RecordRejected, decode
-from .recover import CANDIDATE, EMPTY, REJECTED, survey
+from .recover import CANDIDATE, REJECTED, survey
 from .rules import BROKEN, DONE, NO_TAG, PAGE_BYTES, slot_of, tag_of
 
 Found = TypeVar("Found")
@@ -35,8 +35,8 @@ class Scan:
 
     def __init__(self, layout: Layout, devices: Sequence[Device | None], *, strict_io: bool) -> None:
         """Read every record area. A missing slot file is None in `devices`."""
-        self.tags = np.full(layout.slot_count, NO_TAG, np.int64)
-        self.verdict = np.full(layout.slot_count, EMPTY, np.int64)
+        self.tags = np.zeros(layout.slot_count, np.int64)  # NO_TAG
+        self.verdict = np.zeros(layout.slot_count, np.int64)  # EMPTY
         self.records: list[Record | None] = [None] * layout.slot_count
         self.passed_over: list[str] = []
         self.reasons: dict[int, str] = {}
