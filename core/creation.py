@@ -55,7 +55,7 @@ def create_store(directory: Directory, layout: Layout, build: Build[Built]) -> B
         _fill(directory, layout)
         return build(Header(layout, False, ""), lock)
 
-    return _received(make)
+    return received(make)
 
 
 def open_for_writing(directory: Directory, build: Build[Built]) -> Built:
@@ -69,10 +69,11 @@ def open_for_writing(directory: Directory, build: Build[Built]) -> Built:
             directory.publish(HEADER, encode_header(header.layout, marked=header.marked).tobytes())
         return build(header, lock)
 
-    return _received(make)
+    return received(make)
 
 
-def _received(make: Callable[[ExitStack], Built]) -> Built:
+def received(make: Callable[[ExitStack], Built]) -> Built:
+    """What `make` builds (O1, O2): it undoes what it has done by what it leaves on the stack."""
     built: Built | None = None
     try:
         with Shield(), ExitStack() as undo:
@@ -88,7 +89,8 @@ def _received(make: Callable[[ExitStack], Built]) -> Built:
 def _remove_all(directory: Directory) -> None:
     with suppress(OSError):
         for name in (HEADER, *directory.names()):  # the header first: without it there is no store
-            directory.remove(name)
+            with suppress(OSError):
+                directory.remove(name)
 
 
 def _check_vacant(directory: Directory) -> None:
@@ -242,7 +244,8 @@ def make_missing(directory: Directory, layout: Layout, devices: list[Device | No
 
 
 def close_all(devices: list[Device | None]) -> None:
-    """Close what is open."""
-    for device in devices:
-        if device is not None:
-            device.close()
+    """Close what is open, each whatever became of the others."""
+    with ExitStack() as last:
+        for device in devices:
+            if device is not None:
+                last.callback(device.close)

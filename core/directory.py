@@ -19,7 +19,7 @@ import numpy as np
 from .device import Device, aligned_buffer
 from .errors import NoStore, NotAStore, StoreError
 from .files import BufferedFile, DirectFile, naming
-from .layout import LOCK
+from .layout import HEADER, LOCK
 from .lock import WriterLock, writer_alive
 from .mapped import MappedFile
 from .rules import PAGE_BYTES
@@ -41,9 +41,10 @@ class Directory:
 
     def __init__(self, path: str | os.PathLike[str], device: str = "auto") -> None:
         """Name the directory; nothing is touched yet. `device` is one of DEVICES."""
-        self.path = os.path.abspath(os.fsdecode(path))
-        if not os.fspath(path):  # an unset variable must not mean the directory one is in
-            raise StoreError("an empty path: say where the store is")
+        name = os.fsdecode(path)
+        if not name or "\0" in name:  # an unset variable must not mean the directory one is in
+            raise StoreError(f"{name!r} is no path: say where the store is")
+        self.path = os.path.abspath(name)
         if device not in DEVICES:
             raise StoreError(f"device={device!r}: choose one of {', '.join(DEVICES)}")
         self._wanted = device
@@ -59,7 +60,7 @@ class Directory:
         """Create the directory (and its parents) where missing, durably; returns those that were made."""
         missing = []
         path = self.path
-        while not os.path.lexists(path):
+        while not _is_there(path):
             missing.append(path)
             path = os.path.dirname(path)
         if not os.path.isdir(path):
@@ -144,11 +145,21 @@ class Directory:
         os.rename(self.join(aside), self.join(name))
         self.persist()
 
-    def require_room(self, needed: int) -> None:
-        """Raise ENOSPC, saying how much is needed, when the file system has less free. It may be taken by others yet."""
+    def require_room(self, needed: int, largest: int) -> None:
+        """Raise OSError when there is no room for `needed` bytes more, or for a file of `largest`: ENOSPC says how much is
+        needed; a quota and limits on file sizes are found by trying. The room may be taken by others yet.
+        """
         found = os.statvfs(self.path)
         if found.f_blocks and found.f_bavail * found.f_frsize < needed:
             raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {needed:,} bytes more are needed", self.path)
+        aside = f"{HEADER}.new"  # should this process die here, the next header takes it away
+        self.remove(aside)
+        device = BufferedFile(self.join(aside), create=True)
+        try:
+            device.try_size(largest, min(needed, largest))
+        finally:
+            device.close()
+            self.remove(aside)
 
     def remove(self, name: str) -> None:
         """Remove a file if it is there."""
@@ -179,6 +190,14 @@ class Directory:
                     " use device='auto' or 'buffered'"
                 ) from error
             self.device_kind, self.device_reason = "buffered", f"O_DIRECT refused here: {error.strerror}"
+
+
+def _is_there(path: str) -> bool:
+    """Whether something has this name. Raises OSError when that cannot be told: what is there already is not ours."""
+    with suppress(FileNotFoundError, NotADirectoryError):
+        os.lstat(path)
+        return True
+    return False
 
 
 def persist_directory(path: str) -> None:

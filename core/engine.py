@@ -238,6 +238,7 @@ class Engine:
 
     def prepare_slot(self, slot: int) -> None:
         """Give an acquired slot its full room: it may be short after growth, and a copied one full of holes (SIGBUS)."""
+        self._header.size()  # it was removed: nothing could be opened again
         device = self.devices[slot]
         if slot not in self._roomy or device.size() < self.layout.file_bytes:
             device.allocate(self.layout.file_bytes)  # durable with what is written next (D3)

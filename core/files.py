@@ -31,6 +31,9 @@ if _sync_file_range is not None:
     _sync_file_range.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
 
 
+_NO_FALLOCATE = (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL)
+
+
 class naming:
     """Let an OSError that comes from inside carry the path. Around every transfer, so not a generator, which costs more."""
 
@@ -113,9 +116,19 @@ class BufferedFile:
             with naming(self.path):
                 os.posix_fallocate(self._descriptor, 0, length)
         except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL):
+            if error.errno not in _NO_FALLOCATE:
                 raise
             self._extend(length)  # a file system without fallocate: only written bytes are reserved
+
+    def try_size(self, length: int, room: int) -> None:
+        """Make this file `length` bytes long, `room` of them reserved where that takes no writing; else raise OSError."""
+        with naming(self.path):
+            os.ftruncate(self._descriptor, length)
+            try:
+                os.posix_fallocate(self._descriptor, 0, room)
+            except OSError as error:
+                if error.errno not in _NO_FALLOCATE:
+                    raise
 
     def _extend(self, length: int) -> None:
         zeros = aligned_buffer(align_up(1 << 20))

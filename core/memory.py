@@ -89,7 +89,7 @@ class MemoryDirectory(Directory):
         """See Directory."""
         self.files[name] = MemoryDevice(np.frombuffer(content, np.uint8).copy())
 
-    def require_room(self, needed: int) -> None:
+    def require_room(self, needed: int, largest: int) -> None:
         """See Directory; there is room until a write finds none."""
 
     def remove(self, name: str) -> None:

@@ -21,6 +21,7 @@ from . import steps
 from .cells import MY_SLOT, MY_TAG, STATUS, new_mine
 from .device import Device, aligned_buffer
 from .errors import Damaged, StoreError
+from .interrupt import Shield
 from .layout import Layout, slot_name
 from .reading import fetch_payload, verify_payload
 from .record import Record, RecordRejected, decode
@@ -89,7 +90,8 @@ class Scan:
                 assert record is not None
                 found = self._tried(record, read)
                 self._mine[STATUS] = DONE if found is not None else BROKEN
-                self._finished = next(self._program) == steps.STEP
+                with Shield():  # an exception inside the program would end it
+                    self._finished = next(self._program) == steps.STEP
         return found
 
     def picture(self) -> tuple[bytes, tuple[int, ...]]:

@@ -24,7 +24,7 @@ from typing import Any
 
 from . import at_exit
 from .cells import SEQUENCE
-from .creation import close_all, create_store, make_missing, open_for_writing, read_header
+from .creation import close_all, create_store, make_missing, open_for_writing, read_header, received
 from .directory import Directory, Lock
 from .engine import Engine
 from .errors import OtherRun, StoreError, WrongGeometry
@@ -119,7 +119,7 @@ class Store(Reader):
         directory = path if isinstance(path, Directory) else Directory(path, device)
         header = read_header(directory)
         if read_only:
-            return cls(directory, header, None, options)
+            return received(lambda undo: cls(directory, header, None, options))
         return open_for_writing(directory, lambda header, lock: cls(directory, header, lock, options))
 
     def __repr__(self) -> str:
@@ -152,7 +152,8 @@ class Store(Reader):
     # --- saving ------------------------------------------------------------------------------------------------------
 
     def save(self, buffers: Any, *, step: int, meta: bytes = b"", total_bytes: int | None = None) -> Ticket:
-        """Start saving a checkpoint; returns its ticket once the buffers are copied, so they may change then.
+        """Start saving a checkpoint; returns its ticket once the buffers are copied, so they may change then (not before:
+        what was written would be refused when it is read).
 
         `buffers` is one or many bytes-like objects or C-contiguous numpy arrays, saved one after the other. An iterator
         is consumed before this returns, while earlier parts are being written already; `total_bytes` says beforehand how
@@ -220,6 +221,8 @@ class Store(Reader):
         return self._engine
 
     def _ready_engine(self) -> Engine:
+        if self._scan.unreadable:  # a second look may do better: it was perhaps the network, or memory
+            self._look(self._header_now())
         devices = make_missing(self._directory, self._layout, self._devices)
         self._directory.persist()  # as R3: a name may be in the cache only, of a creation that was killed
         engine = Engine(self._wanted, self._run, self._directory, devices, self._options)
@@ -250,7 +253,7 @@ class Store(Reader):
             layout = replace(self._layout, slot_bytes=slot_bytes).checked()
             if layout.slot_bytes < self.slot_bytes:
                 raise WrongGeometry(f"{self.path} has slots of {self.slot_bytes:,} bytes: a store only grows")
-            self._directory.require_room(layout.total_bytes - self.total_bytes)
+            self._directory.require_room(layout.total_bytes - self.total_bytes, layout.file_bytes)
             self._relay(engine, layout)
 
     def _relay(self, engine: Engine, layout: Layout) -> None:

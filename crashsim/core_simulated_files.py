@@ -89,7 +89,7 @@ class SimulatedDirectory(Directory):
         self._disk.rename(aside, name)
         self.persist()
 
-    def require_room(self, needed: int) -> None:
+    def require_room(self, needed: int, largest: int) -> None:
         """See Directory; there is room until a write finds none."""
 
     def remove(self, name: str) -> None:

@@ -120,12 +120,18 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 10**6))
 found = {"large": told(lambda: create(path + "/large", slot_bytes=50_000)), "left": os.listdir(path)}
 with create(path + "/store") as store:
     save(store, 1, 20_000)
+    found["grow"] = told(lambda: store.grow(50_000))
+    found["files"] = sorted(os.listdir(path + "/store"))
+    save(store, 2, 20_000)
+    check_kept(store, [2, 1])
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 10**6))
     store.grow(50_000)
-    found["save"] = told(lambda: save(store, 2, 50_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, 10**6))
+    found["save"] = told(lambda: save(store, 3, 50_000))
     found["kept"] = [record.step for record in store.records()]
-    check_kept(store, [1])
+    check_kept(store, [2, 1])
     resource.setrlimit(resource.RLIMIT_FSIZE, (10**6, 10**6))
-    found["next"] = told(lambda: store.save(b"", step=3))
+    found["next"] = told(lambda: store.save(b"", step=4))
 print(json.dumps(found))
 """
 
@@ -136,13 +142,17 @@ def test_a_limit_on_file_sizes(tmp_path: Path) -> None:
     assert (kind, number) == ("OSError", errno.EFBIG)
     assert "this store needs" in message
     assert found["left"] == []
+    kind, number, message = found["grow"]  # it had succeeded, and not the smallest save fitted any more, ever again
+    assert (kind, number) == ("OSError", errno.EFBIG)
+    assert "/store/header.new" in message
+    assert found["files"] == ["header", "lock", "slot-0000", "slot-0001", "slot-0002", "slot-0003"]
     kind, _, message = found["save"]
     assert kind == "SaveFailed"
     assert "File too large" in message
     assert "slot-000" in message
-    assert found["kept"] == [1]
+    assert found["kept"] == [2, 1]
     assert found["next"][0] == "SaveFailed"
-    assert "step 2" in found["next"][2]
+    assert "step 3" in found["next"][2]
 
 
 @pytest.fixture

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from lastgood.core import interrupt
+from lastgood.core import Store, interrupt, scan, steps
 from lastgood.core.interrupt import Shield
+from lastgood.core.memory import MemoryDirectory
 
 
 @pytest.fixture
@@ -68,3 +70,27 @@ def test_one_that_arrives_while_handlers_are_changed(
         assert terminations == [signal.SIGTERM] * count
     signal.raise_signal(signal.SIGTERM)
     assert len(terminations) == 3
+
+
+def test_one_that_falls_into_the_survey_of_a_store_ends_only_this_reading(
+    terminations: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program of steps had been ended by it: from then on every reading and every save was a bare StopIteration."""
+    directory = MemoryDirectory()
+    with Store.create(directory, slot_bytes=100) as store:
+        store.save(b"one", step=1).wait()
+    survey, armed = scan.survey, [True]
+
+    def interrupted(*arguments: Any) -> Iterator[int]:
+        for step in survey(*arguments):
+            yield step
+            if armed and step == steps.VERIFY_PAYLOAD:
+                armed.clear()
+                signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(scan, "survey", interrupted)
+    with Store.open(directory) as store:
+        with pytest.raises(KeyboardInterrupt):
+            store.read()
+        assert bytes(store.read()) == b"one"
+        store.save(b"two", step=2).wait()

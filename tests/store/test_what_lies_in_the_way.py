@@ -8,12 +8,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from lastgood.core import NoStore, NotAStore, Store, StoreError, StoreInUse, WrongGeometry
+from lastgood.core import NoStore, NotAStore, SaveFailed, Store, StoreError, StoreInUse, WrongGeometry
 from lastgood.core import lock as locks
 from lastgood.core.directory import Directory
+from lastgood.core.files import BufferedFile
 from lastgood.core.record import encode_empty
 from tests.store.small import check_kept, check_no_leak, create, is_payload_of, save
 
@@ -236,3 +238,66 @@ def test_a_reader_whose_store_was_made_anew_is_told_so(tmp_path: Path, in_flight
         shutil.rmtree(path)
         with pytest.raises(NoStore, match="the path does not exist"):
             getattr(reader, ask)()
+
+
+def test_a_header_that_is_removed_is_missed_before_the_next_save_is_acknowledged(tmp_path: Path) -> None:
+    """Saves went on and were acknowledged, and nothing could be opened afterwards."""
+    path = tmp_path / "store"
+    with create(path) as store:
+        save(store, 1)
+        (path / "header").rename(tmp_path / "header")
+        (tmp_path / "header").unlink()
+        with pytest.raises(SaveFailed, match=r"the file was removed while the store was open: '.*/header'"):
+            save(store, 2)
+        with pytest.raises(SaveFailed, match="step 2"):
+            store.close()
+
+
+@pytest.mark.parametrize("path", ["", "a\0b"])
+def test_what_is_no_path_is_refused_in_one_line(path: str) -> None:
+    with pytest.raises(StoreError, match="is no path: say where the store is"):
+        Store.create(path, slot_bytes=1)
+
+
+def test_a_payload_that_could_not_be_read_once_is_looked_at_again(tmp_path: Path) -> None:
+    """A network that stuttered: every save of this job was refused until the store was opened again."""
+    with create(tmp_path / "store") as store:
+        for step in (1, 2):
+            save(store, step)
+    failing = [True]
+
+    class Stuttering(BufferedFile):
+        def read(self, offset: int, into: Any) -> None:
+            if failing and offset > 0:
+                failing.clear()
+                raise OSError(errno.EIO, "Input/output error", self.path)
+            super().read(offset, into)
+
+    class Remote(Directory):
+        def open(self, name: str, *, create: bool = False, writable: bool = True) -> Any:
+            return Stuttering(self.join(name), create=create, writable=writable)
+
+    with Store.open(Remote(tmp_path / "store", "buffered")) as store:
+        assert is_payload_of(1, store.read())
+        assert "Input/output error" in store.passed_over[0]
+        save(store, 3)
+        check_kept(store, [3, 2])
+
+
+def test_one_file_that_cannot_be_removed_keeps_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A creation that fails takes away what it can."""
+    remove = Directory.remove
+
+    def sticks(directory: Directory, name: str) -> None:
+        if name == "slot-0001":
+            raise OSError(errno.EBUSY, "Device or resource busy", name)
+        remove(directory, name)
+
+    def fails(directory: Directory, name: str, content: bytes) -> None:
+        raise OSError(errno.EIO, "Input/output error", name)
+
+    monkeypatch.setattr(Directory, "remove", sticks)
+    monkeypatch.setattr(Directory, "publish", fails)
+    with pytest.raises(OSError, match="Input/output error"):
+        create(tmp_path / "store")
+    assert os.listdir(tmp_path / "store") == ["slot-0001"]
