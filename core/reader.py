@@ -204,9 +204,13 @@ class Reader:
         self._check_open()
         device = self._device_of(record)
         name = f"step {record.step} in slot {record.slot}"
-        yield from verified_chunks(
-            device, record.payload_offset, record.payload_bytes, record.chunk_bytes, record.digests, name
-        )
+        try:
+            yield from verified_chunks(
+                device, record.payload_offset, record.payload_bytes, record.chunk_bytes, record.digests, name
+            )
+        except (OSError, Damaged):
+            self._check_open()  # it is no damage that another thread has closed the files
+            raise
         self._was_read(record)
 
     def _was_read(self, record: Record) -> None:

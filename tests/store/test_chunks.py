@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lastgood.core import Damaged, Store, StoreError
+from lastgood.core import Damaged, Store, StoreClosed, StoreError
 from lastgood.core.memory import MemoryDirectory
 from tests.store.small import create, payload_of, save
 
@@ -91,3 +91,15 @@ def test_what_is_no_record_is_refused_in_one_line() -> None:
         pytest.raises(TypeError, match=r"None is no record: give one of records\(\)"),
     ):
         next(store.chunks(store.newest()))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("device", ["auto", "buffered", "mapped"])
+def test_a_store_that_is_closed_meanwhile_says_so(tmp_path: Path, device: str) -> None:
+    """It was a bad file descriptor, or damage."""
+    with create(tmp_path / "store", device=device, slot_bytes=100_000) as store:
+        save(store, 1, 100_000)
+        pieces = store.chunks(store.records()[0])
+        next(pieces)
+        store.close()
+        with pytest.raises(StoreClosed, match="is closed: open it again"):
+            list(pieces)
