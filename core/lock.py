@@ -50,6 +50,10 @@ class WriterLock:
                 self._close()
                 if error.errno != errno.EAGAIN:
                     error.filename = path
+                    if len(self._descriptors) == 2:  # the file is there, and nobody can lock it
+                        error.strerror = f"{error.strerror}: a writer needs a file system with locks"
+                        if not name:
+                            os.unlink(path)
                     raise
                 raise StoreInUse(f"{store} is being written by {_holder(name)}") from None
             _held.update(self._descriptors)

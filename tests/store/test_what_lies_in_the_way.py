@@ -301,3 +301,17 @@ def test_one_file_that_cannot_be_removed_keeps_no_other(tmp_path: Path, monkeypa
     with pytest.raises(OSError, match="Input/output error"):
         create(tmp_path / "store")
     assert os.listdir(tmp_path / "store") == ["slot-0001"]
+
+
+def test_a_file_system_without_locks_is_told_of_and_left_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A network file system without its lock daemon: a new directory stayed, with a file `lock` in it."""
+
+    def fails(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(locks.fcntl, "fcntl", fails)
+    with pytest.raises(OSError, match=r"No locks available: a writer needs a file system with locks: '.*/lock'"):
+        create(tmp_path / "new" / "store")
+    assert os.listdir(tmp_path) == []
