@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--exhaustive", action="store_true", help=f"never stop early (else after {SECOND_LIMIT:.0f} seconds)"
     )
     how.add_argument("--random", type=int, metavar="N", help="take N random walks instead of searching")
-    how.add_argument("--seed", type=int, default=0, metavar="N", help="for --random (default 0)")
+    how.add_argument("--seed", type=int, metavar="N", help="for --random (default 0)")
     how.add_argument(
         "--depth",
         type=int,
@@ -133,15 +133,16 @@ def _explored(arguments: argparse.Namespace) -> Any:
             raise BadChoice(f"--{name} must be 1 to {most}, not {value}")
     if arguments.random is not None and arguments.exhaustive:
         raise BadChoice("--random takes samples and --exhaustive leaves nothing out: give one of them")
-    if arguments.depth is not None and not arguments.random:
-        raise BadChoice("--depth is of random walks: say how many with --random N")
+    for name in ("depth", "seed"):
+        if getattr(arguments, name) is not None and not arguments.random:
+            raise BadChoice(f"--{name} is of random walks: say how many with --random N")
     if arguments.promise not in (None, "all", *PROMISES):
         raise BadChoice(f"unknown promise {arguments.promise!r}; known: all, {', '.join(PROMISES)}")
     core = importlib.import_module("lastgood.crashsim.core_table")
     digests = DIGESTS[arguments.digests] if arguments.digests else core.claimed_ways(bounds.medium)
     how = {
         "walks": arguments.random or 0,
-        "seed": arguments.seed,
+        "seed": arguments.seed or 0,
         "depth": arguments.depth or 0,
         "second_limit": None if arguments.exhaustive else SECOND_LIMIT,
     }

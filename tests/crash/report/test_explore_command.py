@@ -162,6 +162,7 @@ def test_the_list_names_everything(explore: Any) -> None:
         (["--random", "9", "--depth", "0"], "--depth must be 1 to 100, not 0"),
         (["--random", "9", "--depth", "1000000000"], "--depth must be 1 to 100, not 1000000000"),
         (["--depth", "3"], "--depth is of random walks: say how many with --random N"),
+        (["--seed", "3"], "--seed is of random walks: say how many with --random N"),
         (["--replay", "x9.y"], "version x9"),
         (["--replay", "nonsense"], "not a replay string"),
         (["--replay", "x1.real.tape.2-4-2-1-0-0-0.t.loud.e0.K"], "medium that is not known: tape"),
