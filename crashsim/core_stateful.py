@@ -247,10 +247,12 @@ class CoreAdapter(Adapter):
         free, quarantined, kept = whereabouts(store)
         require(kept.isdisjoint(free | quarantined), NO_REUSE, f"kept {kept}, free {free}, quarantined {quarantined}")
         require(free.isdisjoint(quarantined), NO_LEAK, f"free {free}, quarantined {quarantined}")
-        held = [slot_of(flight.tag) for flight in engine._flights if flight.tag and flight._mine[OUTCOME] == PENDING]
+        root = int(engine.cells[ROOT])
+        flights = [flight for flight in engine._flights if flight.tag and flight._mine[OUTCOME] == PENDING]
+        # One that has swapped the root may have been displaced, and not know it yet.
+        held = [slot_of(flight.tag) for flight in flights if flight.tag > root or not flight.ticket.durable]
         require(len(held) == len(set(held)), NO_REUSE, f"two saves hold the same slot: {held}")
         require(free.isdisjoint(held), NO_REUSE, f"saves hold {held}, free are {free}")
-        root = int(engine.cells[ROOT])
         require(root >= self._root, MONOTONE, f"the root went back from tag {self._root} to {root}")
         self._root = root
 

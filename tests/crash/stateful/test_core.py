@@ -8,6 +8,7 @@ import pytest
 
 from lastgood.core.jit import JIT
 from lastgood.crashsim.core_stateful import CoreAdapter
+from lastgood.crashsim.stateful.machine import machine_for
 from tests.crash.stateful.changing import CHANGES, Changing
 from tests.crash.stateful.planted import PLANTED, Planted
 from tests.crash.stateful.running import broken_promise, run
@@ -55,3 +56,12 @@ def test_each_planted_bug_is_found(bug: Planted) -> None:
 def test_each_bug_of_opening_in_another_way_is_found(bug: Planted) -> None:
     says = str(broken_promise(lambda: Changing(**bug.options)))
     assert says.split(":")[0] in bug.breaks, f"{bug.says}\n{says}"
+
+
+def test_a_save_that_was_displaced_right_after_it_was_published_holds_nothing_any_more() -> None:
+    """It stands behind its swap of the root, a newer one has swapped again and freed its slot: that is no `no-reuse`."""
+    state = machine_for(lambda: CoreAdapter(ignores_digests=True))()
+    turns = [(14, 0), (0, 0), (0, 2), (0, 0), (0, 0), (0, 0), (0, 0), (1, 0), (7, 1), (0, 0)]
+    for steps, which in turns:
+        state.begin(size=0, steps=steps, which=which)
+    state.teardown()
