@@ -15,7 +15,8 @@ from lastgood.core.ticket import Ticket
 class Ledger:
     """A file with a line for each acknowledgement, and beside it one word: the newest acknowledged step.
 
-    Both are kept by the operating system once written, whatever happens to the process.
+    Both are kept by the operating system once written, whatever happens to the process. A line is 32 bytes long: one that lay
+    in two pages could be seen half written, or stay so.
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -29,7 +30,7 @@ class Ledger:
 
         def noted(ticket: Ticket, record: Record) -> None:
             acknowledge(ticket, record)
-            os.write(line, f"{record.sequence} {record.step}\n".encode())
+            os.write(line, f"{record.sequence:15} {record.step:15}\n".encode())
             board[0] = max(int(board[0]), record.step)
 
         Ticket.acknowledge = noted  # type: ignore[method-assign]
