@@ -112,23 +112,25 @@ class BufferedFile:
 
     def allocate(self, length: int) -> None:
         """See Device."""
+        if not self._reserve(length):  # only written bytes are
+            self._extend(length)
+
+    def try_size(self, length: int, room: int) -> None:
+        """Make this file `length` bytes long, `room` of them reserved where that takes no writing; else raise OSError."""
+        with naming(self.path):
+            os.ftruncate(self._descriptor, length)
+        self._reserve(room)
+
+    def _reserve(self, length: int) -> bool:
+        """Have so many bytes reserved; False on a file system without fallocate."""
         try:
             with naming(self.path):
                 os.posix_fallocate(self._descriptor, 0, length)
         except OSError as error:
             if error.errno not in _NO_FALLOCATE:
                 raise
-            self._extend(length)  # a file system without fallocate: only written bytes are reserved
-
-    def try_size(self, length: int, room: int) -> None:
-        """Make this file `length` bytes long, `room` of them reserved where that takes no writing; else raise OSError."""
-        with naming(self.path):
-            os.ftruncate(self._descriptor, length)
-            try:
-                os.posix_fallocate(self._descriptor, 0, room)
-            except OSError as error:
-                if error.errno not in _NO_FALLOCATE:
-                    raise
+            return False
+        return True
 
     def _extend(self, length: int) -> None:
         zeros = aligned_buffer(align_up(1 << 20))

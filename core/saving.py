@@ -97,10 +97,9 @@ class _Guard:
 
     def __init__(self, flight: Flight) -> None:
         self._flight = flight
-        self._process = os.getpid()
 
     def __del__(self) -> None:
         flight = self._flight
-        if not flight.is_sealed and os.getpid() == self._process:
+        if not flight.is_sealed and os.getpid() == flight.ticket.process:
             error = StoreError("it was dropped before it was finished")
             flight.engine.writers.leave_to_one(lambda: flight.give_up(error, is_told=False))

@@ -19,7 +19,7 @@ from lastgood.core import Record, Store, StoreError
 from .decode import Decoded
 from .encode import encode
 from .errors import NotAState, NotExportable
-from .reading import pieces_of, read_pieces, read_state
+from .reading import read_pieces, read_state
 from .room import make_room, open_or_create
 from .safetensors_file import read_safetensors, write_safetensors
 from .state_file import SUFFIX, is_state_file, mapped, open_state_file, write_copy, write_payload
@@ -105,7 +105,7 @@ def _copy(store: Store, step: int | None, out: str, replace: bool) -> Record:
 
 def copy_out(store: Store, record: Record, out: str, *, replace: bool = False) -> None:
     """Copy one checkpoint of an open store into a state file, verified. Raises Damaged when its slot was used again."""
-    write_copy(record, pieces_of(store, record), out, replace=replace)
+    write_copy(record, store.chunks(record), out, replace=replace)
 
 
 def part_of(state: Any, keys: str) -> Any:

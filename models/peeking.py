@@ -86,7 +86,6 @@ def peek_store(store: Store, step: int | None = None) -> Peek:
         except StoreError as problem:
             raise type(problem)(f"step {record.step} of {store.path}: {problem}") from problem
     if reasons:
-        store.records()  # raises StoreClosed where that is the reason
         raise NothingUsable(f"{store.path}: {reasons[0]}")
     if step is not None and records:
         raise NoStore(f"no checkpoint of step {step} in {store.path}: it holds {sorted({r.step for r in records})}")

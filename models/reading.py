@@ -58,21 +58,12 @@ def make_ready(places: Iterable[tuple[int, int]]) -> None:
     threading.Thread(target=work, name="lastgood-memory", daemon=True).start()
 
 
-def pieces_of(store: Store, record: Record) -> Pieces:
-    """As `Store.chunks`; where another thread has closed the store meanwhile, StoreClosed says so, not the system."""
-    try:
-        yield from store.chunks(record)
-    except OSError:
-        store.records()  # raises it
-        raise
-
-
 def read_state(store: Store, step: int | None = None) -> tuple[Record, Decoded]:
     """The newest whole state of an open store, or that of `step`, as `Store.read_with_record` finds it."""
     record = next((each for each in store.records() if step is None or each.step == step), None)
     try:
         if record is not None:
-            return record, read_pieces(pieces_of(store, record), record.payload_bytes)
+            return record, read_pieces(store.chunks(record), record.payload_bytes)
     except (Damaged, OSError):
         pass  # overwritten meanwhile, or damaged: the store knows how to look again, and what to fall back on
     except StoreError as problem:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import lastgood.models as lm
-from lastgood.core import Store, StoreClosed
+from lastgood.core import Store, StoreClosed, reading
 from lastgood.models.encode import encode
 from lastgood.models.exports import copy_out
 from lastgood.models.peeking import peek_store
@@ -41,17 +41,21 @@ def test_a_reader_hears_that_the_store_is_closed(
     """It was `[Errno 9] Bad file descriptor: slot-0000`; and of a store that is whole, that none in it is usable."""
     plain = store.chunks
 
+    def fails(*_: object) -> None:
+        raise OSError(9, "Bad file descriptor", "slot-0000")
+
     def closed_after_the_first(record: Any) -> Iterator[Any]:
         pieces = plain(record)
         yield next(pieces)
         store.close()
         if told == "by the system":
-            raise OSError(9, "Bad file descriptor", "slot-0000")
+            monkeypatch.setattr(reading, "_fetch_chunk", fails)
         yield from pieces
 
     monkeypatch.setattr(store, "chunks", closed_after_the_first)
     with pytest.raises(StoreClosed) as problem:
         READERS[name](store, tmp_path / "out.lastgood")
+    monkeypatch.undo()
     assert "is closed: open it again" in str(problem.value)
     assert "\n" not in str(problem.value)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["store"], "no half of a copy is left"
